@@ -1,0 +1,146 @@
+// Package drivers says what a driver is: the one small interface through which
+// the aggregate touches machines. Each driver is a folder of its own below
+// this one and passes the conformance test of drivers/driverstest against the
+// real thing.
+package drivers
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+
+	"croft/capacity"
+	"croft/request"
+	"croft/urn"
+)
+
+// Driver makes nodes and links real. Every operation is keyed by the URN of
+// its sliver and idempotent: making what exists, or removing what does not, is
+// success. Operations on different slivers may run at the same time;
+// operations on one sliver are serialized by the caller. What an operation
+// cannot finish (also when its context ends) it undoes, or List still shows it
+// so that Remove can.
+type Driver interface {
+	// Name is what inventories call the driver: "namespace", "docker", …
+	Name() string
+
+	// Check reports what this machine lacks for the driver to work, with a
+	// hint for the operator, or nil.
+	Check(ctx context.Context) error
+
+	// Accounts lists the account names that an image already has, and that no
+	// user may get.
+	Accounts(ctx context.Context, image string) ([]string, error)
+
+	// Make makes a node and its interfaces, not started.
+	Make(ctx context.Context, n Node) error
+
+	// Start boots a node and returns when its users can log in. Starting what
+	// runs is success.
+	Start(ctx context.Context, sliver urn.URN) error
+
+	// Stop halts a node; its disk stays.
+	Stop(ctx context.Context, sliver urn.URN) error
+
+	// Restart is Stop and Start.
+	Restart(ctx context.Context, sliver urn.URN) error
+
+	// UpdateUsers makes the accounts of a node, running or not, those of users.
+	UpdateUsers(ctx context.Context, sliver urn.URN, users []request.User) error
+
+	// Connect makes a link between interfaces of nodes that Make has made on
+	// this driver. It holds over restarts of the nodes.
+	Connect(ctx context.Context, l Link) error
+
+	// Remove removes a node or a link and everything that belonged to it.
+	Remove(ctx context.Context, sliver urn.URN) error
+
+	// List tells all that exists on the driver's machines, whole or half-made.
+	List(ctx context.Context) ([]Found, error)
+
+	// Dial connects to a port of a running node from inside of it ("tcp",
+	// "127.0.0.1:22"): the way that logins take.
+	Dial(ctx context.Context, sliver urn.URN, network, address string) (net.Conn, error)
+
+	// Exec runs a command as root inside a running node and waits for it. A
+	// command that ran and failed is an *ExitError.
+	Exec(ctx context.Context, sliver urn.URN, c Command) error
+
+	// Log writes what the node's console and the driver have said about the
+	// node.
+	Log(ctx context.Context, sliver urn.URN, w io.Writer) error
+}
+
+// ErrNotFound is what operations on a sliver return that the driver does not
+// have (Remove excepted).
+var ErrNotFound = errors.New("no such sliver on this driver")
+
+// ErrNotRunning is what Dial and Exec return for a node that is stopped.
+var ErrNotRunning = errors.New("node is not running")
+
+// ExitError says that a command ended with a status other than zero.
+type ExitError struct{ Status int }
+
+func (e *ExitError) Error() string { return "command failed" }
+
+// Node is what to make.
+type Node struct {
+	Sliver     urn.URN
+	Slice      urn.URN
+	Host       urn.URN // the component that it is placed on
+	SliverType request.SliverType
+	Hostname   string
+	Image      string // path or name that the driver knows; "" for its default
+	Capacity   capacity.Amount
+	Interfaces []Interface
+	Users      []request.User // with their Login
+}
+
+// Interface is one experiment interface of a node.
+type Interface struct {
+	Name      request.ClientID
+	Device    string // its name inside the node: "eth1", …
+	MAC       net.HardwareAddr
+	Addresses []netip.Prefix
+}
+
+// Link is what to connect.
+type Link struct {
+	Sliver urn.URN
+	Slice  urn.URN
+	Ends   []End
+}
+
+// End is an interface of a node.
+type End struct {
+	Node      urn.URN // sliver
+	Interface request.ClientID
+}
+
+// Kind tells nodes from links.
+type Kind string
+
+// The kinds of sliver.
+const (
+	NodeKind Kind = "node"
+	LinkKind Kind = "link"
+)
+
+// Found is one thing that exists on a driver's machines.
+type Found struct {
+	Sliver  urn.URN
+	Kind    Kind
+	Whole   bool // false: half-made, good only for Remove
+	Running bool // nodes only
+}
+
+// Command is something to run inside a node.
+type Command struct {
+	Args           []string
+	Env            []string // NAME=value, added to the node's own
+	User           string   // account; "" for root
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+}

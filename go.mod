@@ -1,0 +1,3 @@
+module croft
+
+go 1.26

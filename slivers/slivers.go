@@ -1,0 +1,163 @@
+// Package slivers holds the nouns of what has been given out: slices, their
+// slivers (nodes and links), the documents that asked for them, and the states
+// that slivers go through.
+package slivers
+
+import (
+	"net"
+	"net/netip"
+	"time"
+
+	"croft/capacity"
+	"croft/request"
+	"croft/urn"
+)
+
+// Kind tells nodes from links.
+type Kind string
+
+// The kinds of sliver.
+const (
+	Node Kind = "node"
+	Link Kind = "link"
+)
+
+// Allocation is an allocation state (AM API v3, "Sliver Allocation States").
+type Allocation string
+
+// The allocation states.
+const (
+	Unallocated Allocation = "geni_unallocated"
+	Allocated   Allocation = "geni_allocated"
+	Provisioned Allocation = "geni_provisioned"
+)
+
+// Operational is an operational state (AM API v3, "Sliver Operational States").
+type Operational string
+
+// The operational states.
+const (
+	PendingAllocation Operational = "geni_pending_allocation"
+	NotReady          Operational = "geni_notready"
+	Configuring       Operational = "geni_configuring"
+	Stopping          Operational = "geni_stopping"
+	Ready             Operational = "geni_ready"
+	ReadyBusy         Operational = "geni_ready_busy"
+	UpdatingUsers     Operational = "geni_updating_users"
+	Failed            Operational = "geni_failed"
+)
+
+// Waiting reports whether the state ends by itself.
+func (o Operational) Waiting() bool {
+	switch o {
+	case PendingAllocation, Configuring, Stopping, ReadyBusy, UpdatingUsers:
+		return true
+	}
+	return false
+}
+
+// Slice is what an aggregate knows of a slice: an experiment that slivers
+// belong to.
+type Slice struct {
+	URN      urn.URN
+	Shutdown bool // stopped by an operator; see AM API, Shutdown
+	Created  time.Time
+}
+
+// DocumentID numbers the documents of a slice, from 1, in the order they came.
+type DocumentID int64
+
+// Document is what a caller sent to Allocate, unread.
+type Document struct {
+	ID        DocumentID
+	Slice     urn.URN
+	MediaType string
+	Bytes     []byte
+	Received  time.Time
+}
+
+// Sliver is one node or link given to a slice.
+type Sliver struct {
+	URN      urn.URN
+	Slice    urn.URN
+	Document DocumentID // that asked for it
+	Kind     Kind
+	ClientID request.ClientID
+	Manager  urn.URN // the component manager as the document spelt it; ours
+
+	Allocation  Allocation
+	Operational Operational
+	Fault       string // why it failed; "" if it did not
+	Created     time.Time
+	Expires     time.Time
+
+	Node *NodeFacts // nodes only
+	Link *LinkFacts // links only
+}
+
+// NodeFacts is what is known of a node.
+type NodeFacts struct {
+	Host       urn.URN // component
+	HostName   string  // component_name
+	Driver     string
+	SliverType request.SliverType
+	Image      urn.URN
+	Exclusive  bool
+	Capacity   capacity.Amount
+	Hostname   string // the node's own, as in host/@name
+	Interfaces []Interface
+	Users      []request.User // those who can log in
+	Login      Login          // where they do; zero until provisioned
+}
+
+// Login is the address that SSH clients of a node connect to.
+type Login struct {
+	Host string
+	Port int
+}
+
+// LinkFacts is what is known of a link.
+type LinkFacts struct {
+	Driver string
+	Ends   []End
+	Within urn.URN // the host that carries the whole link; zero if it crosses hosts
+}
+
+// End is an interface that a link joins.
+type End struct {
+	Node      request.ClientID
+	Sliver    urn.URN // of the node
+	Interface request.ClientID
+}
+
+// Interface is an interface of a node.
+type Interface struct {
+	ID        request.ClientID
+	Component urn.URN
+	Device    string
+	MAC       MAC
+	Addresses []netip.Prefix
+}
+
+// MAC is a hardware address that is written as text in JSON.
+type MAC net.HardwareAddr
+
+// String writes the address as "02:00:…".
+func (m MAC) String() string { return net.HardwareAddr(m).String() }
+
+// MarshalText writes what String does.
+func (m MAC) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads what net.ParseMAC reads.
+func (m *MAC) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		*m = nil
+		return nil
+	}
+	a, err := net.ParseMAC(string(text))
+	if err != nil {
+		return err
+	}
+	*m = MAC(a)
+	return nil
+}
