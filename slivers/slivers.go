@@ -56,6 +56,23 @@ func (o Operational) Waiting() bool {
 	return false
 }
 
+// Goal is what the aggregate's keepers still have to do to a sliver. It is
+// stored with the state that the sliver is in meanwhile, so that a restarted
+// aggregate goes on where it was stopped.
+type Goal string
+
+// The goals.
+const (
+	NoGoal    Goal = ""
+	Make      Goal = "make"    // a node is made, a link connected
+	Start     Goal = "start"   // a node boots
+	Restart   Goal = "restart" // a node boots anew
+	Stop      Goal = "stop"    // a node halts
+	SetUsers  Goal = "users"   // accounts and keys change
+	Release   Goal = "release" // the sliver is removed from the machines, then from the store
+	Forgotten Goal = "gone"    // nothing is left: the store drops the sliver
+)
+
 // Slice is what an aggregate knows of a slice: an experiment that slivers
 // belong to.
 type Slice struct {
@@ -87,6 +104,7 @@ type Sliver struct {
 
 	Allocation  Allocation
 	Operational Operational
+	Goal        Goal   // what is being done to it; NoGoal if nothing
 	Fault       string // why it failed; "" if it did not
 	Created     time.Time
 	Expires     time.Time
@@ -121,6 +139,13 @@ type LinkFacts struct {
 	Driver string
 	Ends   []End
 	Within urn.URN // the host that carries the whole link; zero if it crosses hosts
+}
+
+// Live reports whether the sliver still belongs to its slice at a time. A
+// sliver that is not live may still occupy its host: until its driver has
+// confirmed that it is gone.
+func (s *Sliver) Live(now time.Time) bool {
+	return s.Allocation != Unallocated && now.Before(s.Expires)
 }
 
 // End is an interface that a link joins.

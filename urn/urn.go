@@ -30,6 +30,9 @@ type URN struct {
 // Type says what kind of thing a URN names.
 type Type string
 
+// Canonical returns the type in lower case.
+func (t Type) Canonical() Type { return Type(strings.ToLower(string(t))) }
+
 // The types that the AM API gives a meaning to. Others are legal.
 const (
 	User          Type = "user"
@@ -137,7 +140,7 @@ func (u URN) IsZero() bool { return u == URN{} }
 // form that is equal for all ways to write one name.
 func (u URN) Canonical() URN {
 	u.Authority = u.Authority.Canonical()
-	u.Type = Type(strings.ToLower(string(u.Type)))
+	u.Type = u.Type.Canonical()
 	return u
 }
 

@@ -1,0 +1,369 @@
+package aggregate
+
+import (
+	"context"
+	"encoding/base32"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"croft/credentials"
+	"croft/drivers"
+	"croft/inventory"
+	"croft/languages"
+	"croft/mapping"
+	"croft/request"
+	"croft/slivers"
+	"croft/urn"
+)
+
+// AllocateOptions are what Allocate can be told besides the document.
+type AllocateOptions struct {
+	End    time.Time      // when the slivers should expire; zero leaves it open
+	Inputs map[string]any // values for parameters of the document
+}
+
+// Allocated is the answer to Allocate.
+type Allocated struct {
+	Manifest []byte // of the new slivers only
+	Slivers  []slivers.Sliver
+	Warnings []languages.Problem
+}
+
+// attempts is how often Allocate maps anew when others were quicker.
+const attempts = 8
+
+// Allocate reserves what a document asks for: all of it or nothing.
+func (s *Service) Allocate(ctx context.Context, p *credentials.Principal, slice urn.URN, document []byte, o AllocateOptions) (*Allocated, error) {
+	a, err := s.allocate(ctx, p, slice, document, o)
+	if err != nil {
+		return nil, fail("allocate", slice, err)
+	}
+	return a, nil
+}
+
+func (s *Service) allocate(ctx context.Context, p *credentials.Principal, slice urn.URN, document []byte, o AllocateOptions) (*Allocated, error) {
+	grant, unlock, err := s.enter(ctx, p, credentials.Allocate, slice, false)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	now := s.Clock()
+	expires, err := s.leaseFor(now, grant.Expires, o.End, s.Leases.Allocated, s.Leases.AllocatedMax)
+	if err != nil {
+		return nil, err
+	}
+	have, err := s.live(ctx, slice)
+	if err != nil {
+		return nil, err
+	}
+	language, err := s.Languages.For(document)
+	if err != nil {
+		return nil, err
+	}
+	snapshot := s.Inventory()
+	compiled, err := language.Compile(ctx, document, languages.Scope{
+		Managers: snapshot.Managers(), Existing: existingNames(have), Inputs: o.Inputs,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(compiled.Request.Nodes)+len(compiled.Request.Links) == 0 {
+		return nil, &Error{Kind: BadArgs, Err: errors.New("the document asks for nothing of this aggregate"),
+			Hint: fmt.Sprintf("nodes of this aggregate have component_manager_id %q, or none", snapshot.Manager)}
+	}
+	if err := unknownIn(have, compiled.Request); err != nil {
+		return nil, err
+	}
+	for range attempts {
+		var placed []slivers.Sliver
+		occupancy := s.Store.Occupancy()
+		occupancy.Existing = existingNodes(have)
+		placed, err = s.place(snapshot, occupancy, compiled.Request, slice, now, expires, have)
+		if err != nil {
+			return nil, err
+		}
+		err = s.Store.Reserve(ctx, slivers.Reservation{
+			Slice: slice, Slivers: placed, Mapped: occupancy.Version,
+			Document: slivers.Document{Slice: slice, MediaType: language.MediaType(), Bytes: document, Received: now},
+		})
+		if errors.Is(err, slivers.ErrConflict) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		s.wakeExpiry()
+		manifest, err := s.manifest(ctx, snapshot, slice, placed, compiled.Version)
+		if err != nil {
+			// The caller gets nothing, so nothing may stay.
+			return nil, errors.Join(err, s.forget(context.WithoutCancel(ctx), placed))
+		}
+		return &Allocated{Manifest: manifest, Slivers: placed, Warnings: compiled.Warnings}, nil
+	}
+	return nil, err
+}
+
+// forget drops slivers that no driver knows of.
+func (s *Service) forget(ctx context.Context, list []slivers.Sliver) error {
+	return s.Store.Update(ctx, urnsOf(list), func(held []*slivers.Sliver) error {
+		for _, v := range held {
+			v.Goal = slivers.Forgotten
+		}
+		return nil
+	})
+}
+
+// unknownIn refuses names that the slice has given to other slivers already.
+func unknownIn(have []slivers.Sliver, req *request.Request) error {
+	taken := map[request.ClientID]bool{}
+	for _, v := range have {
+		taken[v.ClientID] = true
+	}
+	clash := func(id request.ClientID, at request.Place) error {
+		return &Error{Item: string(id), Kind: Exists, Err: fmt.Errorf("%s: the slice has a sliver of that client_id already", at),
+			Hint: "name it otherwise; links may join existing nodes by their client_ids"}
+	}
+	for _, n := range req.Nodes {
+		if taken[n.ID] {
+			return clash(n.ID, n.Place)
+		}
+	}
+	for _, l := range req.Links {
+		if taken[l.ID] {
+			return clash(l.ID, l.Place)
+		}
+	}
+	return nil
+}
+
+func existingNames(have []slivers.Sliver) []languages.Existing {
+	var list []languages.Existing
+	for _, v := range have {
+		if v.Node == nil {
+			continue
+		}
+		e := languages.Existing{Node: v.ClientID}
+		for _, i := range v.Node.Interfaces {
+			e.Interfaces = append(e.Interfaces, i.ID)
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+func existingNodes(have []slivers.Sliver) []mapping.ExistingNode {
+	type end struct{ node, iface request.ClientID }
+	linked := map[end]bool{}
+	for _, v := range have {
+		if v.Link != nil {
+			for _, e := range v.Link.Ends {
+				linked[end{e.Node, e.Interface}] = true
+			}
+		}
+	}
+	var list []mapping.ExistingNode
+	for _, v := range have {
+		if v.Node == nil {
+			continue
+		}
+		n := mapping.ExistingNode{ID: v.ClientID, Host: v.Node.Host}
+		for _, i := range v.Node.Interfaces {
+			n.Interfaces = append(n.Interfaces, mapping.ExistingInterface{
+				ID: i.ID, Linked: linked[end{v.ClientID, i.ID}], Addresses: i.Addresses,
+			})
+		}
+		list = append(list, n)
+	}
+	return list
+}
+
+// place maps a request and makes slivers of the placement.
+func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupancy, req *request.Request, slice urn.URN, now, expires time.Time, have []slivers.Sliver) ([]slivers.Sliver, error) {
+	var seed [8]byte
+	if _, err := io.ReadFull(s.Random, seed[:]); err != nil {
+		return nil, fmt.Errorf("drawing a seed: %w", err)
+	}
+	placement, err := s.Mapper.Map(snapshot, occupancy, req, mapping.Options{Seed: binary.LittleEndian.Uint64(seed[:]), Slice: slice})
+	if err != nil {
+		return nil, err
+	}
+	nodes := map[request.ClientID]*slivers.Sliver{}
+	for i := range have {
+		if have[i].Node != nil {
+			nodes[have[i].ClientID] = &have[i]
+		}
+	}
+	list := make([]slivers.Sliver, 0, len(req.Nodes)+len(req.Links))
+	add := func(kind slivers.Kind, id request.ClientID) (*slivers.Sliver, error) {
+		name, err := s.newName(snapshot.Authority)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, slivers.Sliver{
+			URN: name, Slice: slice, Kind: kind, ClientID: id, Manager: snapshot.Manager,
+			Allocation: slivers.Allocated, Operational: slivers.PendingAllocation, Created: now, Expires: expires,
+		})
+		return &list[len(list)-1], nil
+	}
+	for i, n := range placement.Nodes {
+		v, err := add(slivers.Node, n.Node)
+		if err != nil {
+			return nil, err
+		}
+		if v.Node, err = nodeFacts(snapshot, slice, n); err != nil {
+			e := refuse(Internal, "%w", err)
+			e.Item = string(req.Nodes[i].ID)
+			return nil, e
+		}
+		if _, ok := s.Drivers[v.Node.Driver]; !ok {
+			e := refuse(Unsupported, "sliver type %s needs the driver %q, which is not running here", n.SliverType, v.Node.Driver)
+			e.Item = string(n.Node)
+			return nil, e
+		}
+		nodes[n.Node] = v
+	}
+	for i, l := range placement.Links {
+		v, err := add(slivers.Link, l.Link)
+		if err != nil {
+			return nil, err
+		}
+		v.Link = &slivers.LinkFacts{Within: l.Within}
+		for _, e := range req.Links[i].Ends {
+			n := nodes[e.Node]
+			if n == nil {
+				return nil, fmt.Errorf("link %s joins node %s, which was not placed", l.Link, e.Node)
+			}
+			if v.Link.Driver == "" {
+				v.Link.Driver = n.Node.Driver
+			} else if v.Link.Driver != n.Node.Driver {
+				e := refuse(Unsupported, "%s: a link between nodes of the drivers %s and %s cannot be made here",
+					req.Links[i].Place, v.Link.Driver, n.Node.Driver)
+				e.Item = string(l.Link)
+				return nil, e
+			}
+			v.Link.Ends = append(v.Link.Ends, slivers.End{Node: e.Node, Sliver: n.URN, Interface: e.Interface})
+		}
+	}
+	return list, nil
+}
+
+func nodeFacts(snapshot *inventory.Snapshot, slice urn.URN, n mapping.NodePlacement) (*slivers.NodeFacts, error) {
+	host, ok := snapshot.Host(n.Host)
+	if !ok {
+		return nil, fmt.Errorf("placed on %s, which is not in the inventory", n.Host)
+	}
+	typ, ok := snapshot.Type(n.SliverType)
+	if !ok {
+		return nil, fmt.Errorf("placed as %s, which is not in the inventory", n.SliverType)
+	}
+	f := &slivers.NodeFacts{
+		Host: host.ID, HostName: host.Name, Driver: typ.Driver, SliverType: n.SliverType, Image: n.Image,
+		Exclusive: n.Exclusive, Capacity: n.Capacity, Hostname: hostname(n.Node, slice, snapshot.Authority),
+	}
+	for i, x := range n.Interfaces {
+		f.Interfaces = append(f.Interfaces, slivers.Interface{
+			ID: x.ID, Component: x.Component, Device: fmt.Sprintf("eth%d", i+1), MAC: slivers.MAC(x.MAC), Addresses: x.Addresses,
+		})
+	}
+	return f, nil
+}
+
+// hostname is the name a node calls itself: node.slice.authority, as Emulab
+// names nodes, cut to what a host name may be.
+func hostname(node request.ClientID, slice urn.URN, authority urn.Authority) string {
+	const most = 63 // of a host name in Linux, less than its limit of 64
+	short := label(string(node))
+	long := short + "." + label(slice.Name) + "." + label(string(authority.Top()))
+	if len(long) > most {
+		return short
+	}
+	return long
+}
+
+// label makes a DNS label (RFC 1123), or with its dots kept several, out of a
+// name.
+func label(name string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.':
+			b.WriteRune(r)
+		default:
+			b.WriteByte('-')
+		}
+	}
+	s := strings.Trim(b.String(), "-.")
+	if len(s) > 40 {
+		s = strings.Trim(s[:40], "-.")
+	}
+	if s == "" {
+		return "node"
+	}
+	return s
+}
+
+// newName draws a sliver URN that was never used and never will be.
+func (s *Service) newName(authority urn.Authority) (urn.URN, error) {
+	var b [12]byte
+	if _, err := io.ReadFull(s.Random, b[:]); err != nil {
+		return urn.URN{}, fmt.Errorf("drawing a sliver name: %w", err)
+	}
+	name := strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
+	return urn.New(authority, urn.Sliver, name)
+}
+
+// leaseFor decides when new slivers expire: when the caller asks, at most at
+// the end of the caller's credential and of what the site gives. An option may
+// be shortened without failing (AM API v3, geni_end_time).
+func (s *Service) leaseFor(now, credential, asked time.Time, usual, most time.Duration) (time.Time, error) {
+	end := now.Add(usual)
+	if !asked.IsZero() {
+		if !asked.After(now) {
+			return time.Time{}, refuse(BadArgs, "geni_end_time %s is not in the future", asked.Format(time.RFC3339))
+		}
+		end = asked
+	}
+	if limit := now.Add(most); end.After(limit) {
+		end = limit
+	}
+	if end.After(credential) {
+		end = credential
+	}
+	return end.UTC().Truncate(time.Second), nil
+}
+
+// imageSource says where the driver finds an image.
+func imageSource(snapshot *inventory.Snapshot, image urn.URN) string {
+	for _, i := range snapshot.Images {
+		if i.ID.Equal(image) {
+			return i.Source
+		}
+	}
+	return ""
+}
+
+// driverNode is a node sliver as its driver wants it.
+func driverNode(snapshot *inventory.Snapshot, v *slivers.Sliver) drivers.Node {
+	n := drivers.Node{
+		Sliver: v.URN, Slice: v.Slice, Host: v.Node.Host, SliverType: v.Node.SliverType, Hostname: v.Node.Hostname,
+		Image: imageSource(snapshot, v.Node.Image), Capacity: v.Node.Capacity, Users: v.Node.Users,
+	}
+	for _, i := range v.Node.Interfaces {
+		n.Interfaces = append(n.Interfaces, drivers.Interface{
+			Name: i.ID, Device: i.Device, MAC: []byte(i.MAC), Addresses: i.Addresses,
+		})
+	}
+	return n
+}
+
+func driverLink(v *slivers.Sliver) drivers.Link {
+	l := drivers.Link{Sliver: v.URN, Slice: v.Slice}
+	for _, e := range v.Link.Ends {
+		l.Ends = append(l.Ends, drivers.End{Node: e.Sliver, Interface: e.Interface})
+	}
+	return l
+}

@@ -1,0 +1,68 @@
+package aggregate
+
+import (
+	"context"
+
+	"croft/credentials"
+	"croft/languages"
+	"croft/slivers"
+)
+
+// Status tells the states of slivers.
+func (s *Service) Status(ctx context.Context, p *credentials.Principal, t Target, bestEffort bool) ([]Outcome, error) {
+	outcomes, err := s.status(ctx, p, t, bestEffort)
+	if err != nil {
+		return nil, fail("status", t.Slice, err)
+	}
+	return outcomes, nil
+}
+
+func (s *Service) status(ctx context.Context, p *credentials.Principal, t Target, bestEffort bool) ([]Outcome, error) {
+	if _, err := p.May(credentials.Status, t.Slice); err != nil {
+		return nil, err
+	}
+	_, picked, outcomes, err := s.pick(ctx, t, bestEffort)
+	if err != nil {
+		return nil, err
+	}
+	if len(picked) == 0 && len(outcomes) == 0 {
+		return nil, refuse(NotFound, "the slice has no slivers here")
+	}
+	return append(done(picked), outcomes...), nil
+}
+
+// Describe returns the manifest of slivers, in the version asked for, and
+// their states. A slice that has nothing here has an empty manifest.
+func (s *Service) Describe(ctx context.Context, p *credentials.Principal, t Target, version languages.Version) (*Described, error) {
+	d, err := s.describe(ctx, p, t, version)
+	if err != nil {
+		return nil, fail("describe", t.Slice, err)
+	}
+	return d, nil
+}
+
+func (s *Service) describe(ctx context.Context, p *credentials.Principal, t Target, version languages.Version) (*Described, error) {
+	if _, err := p.May(credentials.Describe, t.Slice); err != nil {
+		return nil, err
+	}
+	if err := s.offers(version); err != nil {
+		return nil, err
+	}
+	_, picked, _, err := s.pick(ctx, t, false)
+	if err != nil {
+		return nil, err
+	}
+	manifest, err := s.manifest(ctx, s.Inventory(), t.Slice, picked, version)
+	if err != nil {
+		return nil, err
+	}
+	return &Described{Slice: t.Slice, Manifest: manifest, Slivers: done(picked)}, nil
+}
+
+func done(list []slivers.Sliver) []Outcome {
+	outcomes := make([]Outcome, len(list))
+	for i, v := range list {
+		outcomes[i] = Outcome{Sliver: v}
+	}
+	return outcomes
+}

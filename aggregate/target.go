@@ -1,0 +1,117 @@
+package aggregate
+
+import (
+	"context"
+	"fmt"
+
+	"croft/slivers"
+	"croft/urn"
+)
+
+// Target is what a call is about: a whole slice, or some of its slivers.
+type Target struct {
+	Slice   urn.URN
+	Slivers []urn.URN // empty for the whole slice
+}
+
+// Whole reports whether the target is a whole slice.
+func (t Target) Whole() bool { return len(t.Slivers) == 0 }
+
+// Resolve reads the urns argument of a call: one slice URN, or slivers of one
+// slice (AM API v3, "urns").
+func (s *Service) Resolve(ctx context.Context, urns []urn.URN) (Target, error) {
+	if len(urns) == 0 {
+		return Target{}, refuse(BadArgs, "no urns: want one slice URN, or sliver URNs of one slice")
+	}
+	var named, parts []urn.URN
+	seen := map[urn.URN]bool{}
+	for _, u := range urns {
+		if seen[u.Canonical()] {
+			continue
+		}
+		seen[u.Canonical()] = true
+		switch u.Type.Canonical() {
+		case urn.Slice:
+			named = append(named, u)
+		case urn.Sliver:
+			parts = append(parts, u)
+		default:
+			return Target{}, refuse(BadArgs, "%s names neither a slice nor a sliver", u)
+		}
+	}
+	switch {
+	case len(named) == 1 && len(parts) == 0:
+		return Target{Slice: named[0]}, nil
+	case len(named) > 1:
+		return Target{}, refuse(BadArgs, "%d slice URNs: name one slice", len(named))
+	case len(named) == 1:
+		return Target{}, refuse(BadArgs, "a slice URN beside sliver URNs: name the slice or its slivers")
+	}
+	found, err := s.Store.Find(ctx, parts)
+	if err != nil {
+		return Target{}, err
+	}
+	t := Target{}
+	now := s.Clock()
+	for _, v := range found {
+		if !v.Live(now) {
+			continue
+		}
+		if t.Slice.IsZero() {
+			t.Slice = v.Slice
+		}
+		if !v.Slice.Equal(t.Slice) {
+			return Target{}, refuse(BadArgs, "slivers of more than one slice: %s and %s", t.Slice, v.Slice)
+		}
+	}
+	if t.Slice.IsZero() {
+		return Target{}, &Error{Item: parts[0].String(), Kind: NotFound, Err: fmt.Errorf("no such sliver here: it never was, or has expired or been deleted")}
+	}
+	t.Slivers = parts
+	return t, nil
+}
+
+// Outcome is what became of one sliver in a call.
+type Outcome struct {
+	Sliver slivers.Sliver
+	Err    error // why it was not done; nil if it was. With best effort only.
+}
+
+// pick returns the live slivers of a target. Slivers that are named but not
+// there are an error, or, with best effort, outcomes.
+func (s *Service) pick(ctx context.Context, t Target, bestEffort bool) (all, picked []slivers.Sliver, lost []Outcome, err error) {
+	if all, err = s.live(ctx, t.Slice); err != nil {
+		return nil, nil, nil, err
+	}
+	if t.Whole() {
+		return all, all, nil, nil
+	}
+	byURN := make(map[urn.URN]slivers.Sliver, len(all))
+	for _, v := range all {
+		byURN[v.URN.Canonical()] = v
+	}
+	for _, u := range t.Slivers {
+		if v, ok := byURN[u.Canonical()]; ok {
+			picked = append(picked, v)
+			continue
+		}
+		err := refuse(NotFound, "no such sliver in %s: it never was, or has expired or been deleted", t.Slice)
+		err.Item = u.String()
+		if !bestEffort {
+			return nil, nil, nil, err
+		}
+		lost = append(lost, Outcome{
+			Sliver: slivers.Sliver{URN: u, Slice: t.Slice, Allocation: slivers.Unallocated, Operational: slivers.PendingAllocation, Expires: s.Clock()},
+			Err:    err,
+		})
+	}
+	return all, picked, lost, nil
+}
+
+func urnsOf(list []slivers.Sliver) []urn.URN {
+	urns := make([]urn.URN, len(list))
+	for i := range list {
+		urns[i] = list[i].URN
+	}
+	return urns
+}

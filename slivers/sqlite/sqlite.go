@@ -1,0 +1,296 @@
+// Package sqlite is the store of slivers on SQLite, in WAL mode and with
+// synchronous=FULL: what it has acknowledged survives a power loss.
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	_ "github.com/mattn/go-sqlite3" // the driver "sqlite3"
+
+	"croft/mapping"
+	"croft/slivers"
+	"croft/urn"
+)
+
+//go:embed schema.sql
+var schema string
+
+// schemaVersion is the user_version of databases that schema.sql makes.
+const schemaVersion = 1
+
+// Store implements slivers.Store. One process at a time may have a database
+// open; Open's caller sees to that.
+type Store struct {
+	clock func() time.Time
+	read  *sql.DB
+	write *sql.DB
+
+	// mu is held by whoever writes, from reading what the decision rests on
+	// until the commit, and guards taken.
+	mu    sync.Mutex
+	taken *occupancy
+}
+
+var _ slivers.Store = (*Store)(nil)
+
+// eventsKept is how long events are kept: long enough to look into last
+// month's trouble.
+const eventsKept = 90 * 24 * time.Hour
+
+// Open opens the database in a file, or makes it. Events are stamped by clock.
+func Open(ctx context.Context, file string, clock func() time.Time) (*Store, error) {
+	dsn := func(extra string) string {
+		return "file:" + (&url.URL{Path: file}).EscapedPath() +
+			"?_journal_mode=WAL&_synchronous=FULL&_busy_timeout=5000&_foreign_keys=1" + extra
+	}
+	write, err := sql.Open("sqlite3", dsn("&_txlock=immediate"))
+	if err != nil {
+		return nil, fmt.Errorf("opening %s: %w", file, err)
+	}
+	write.SetMaxOpenConns(1)
+	s := &Store{clock: clock, write: write}
+	if err := s.migrate(ctx); err != nil {
+		write.Close()
+		return nil, fmt.Errorf("opening %s: %w", file, err)
+	}
+	if _, err := write.ExecContext(ctx, "DELETE FROM events WHERE at < ?", clock().Add(-eventsKept).UnixNano()); err != nil {
+		write.Close()
+		return nil, fmt.Errorf("opening %s: dropping old events: %w", file, err)
+	}
+	if s.read, err = sql.Open("sqlite3", dsn("&_query_only=1")); err != nil {
+		write.Close()
+		return nil, fmt.Errorf("opening %s: %w", file, err)
+	}
+	s.read.SetMaxOpenConns(4)
+	all, err := s.All(ctx)
+	if err != nil {
+		s.Close()
+		return nil, fmt.Errorf("opening %s: %w", file, err)
+	}
+	s.taken = newOccupancy(all)
+	return s, nil
+}
+
+func (s *Store) migrate(ctx context.Context) error {
+	var version int
+	if err := s.write.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
+		return err
+	}
+	switch version {
+	case schemaVersion:
+		return nil
+	case 0:
+	default:
+		return fmt.Errorf("its format is version %d, this program knows %d: use the program that made it", version, schemaVersion)
+	}
+	return s.inTx(ctx, func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, schema); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", schemaVersion))
+		return err
+	})
+}
+
+// Close closes the database.
+func (s *Store) Close() error {
+	var errs []error
+	if s.read != nil {
+		errs = append(errs, s.read.Close())
+	}
+	return errors.Join(append(errs, s.write.Close())...)
+}
+
+func (s *Store) inTx(ctx context.Context, do func(*sql.Tx) error) error {
+	tx, err := s.write.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if err := do(tx); err != nil {
+		return errors.Join(err, ignoreDone(tx.Rollback()))
+	}
+	return tx.Commit()
+}
+
+func ignoreDone(err error) error {
+	if errors.Is(err, sql.ErrTxDone) {
+		return nil
+	}
+	return err
+}
+
+// Occupancy tells what is taken now.
+func (s *Store) Occupancy() mapping.Occupancy {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken.snapshot()
+}
+
+// Slice returns a slice, or slivers.ErrNotFound.
+func (s *Store) Slice(ctx context.Context, slice urn.URN) (slivers.Slice, error) {
+	list, err := s.slices(ctx, "WHERE key = ?", key(slice))
+	if err != nil {
+		return slivers.Slice{}, err
+	}
+	if len(list) == 0 {
+		return slivers.Slice{}, fmt.Errorf("slice %s: %w", slice, slivers.ErrNotFound)
+	}
+	return list[0], nil
+}
+
+// Slices lists all slices.
+func (s *Store) Slices(ctx context.Context) ([]slivers.Slice, error) {
+	return s.slices(ctx, "ORDER BY created, key")
+}
+
+func (s *Store) slices(ctx context.Context, where string, args ...any) ([]slivers.Slice, error) {
+	rows, err := s.read.QueryContext(ctx, "SELECT urn, shutdown, created FROM slices "+where, args...)
+	if err != nil {
+		return nil, fmt.Errorf("reading slices: %w", err)
+	}
+	defer rows.Close()
+	var list []slivers.Slice
+	for rows.Next() {
+		var name string
+		var v slivers.Slice
+		var created int64
+		if err := rows.Scan(&name, &v.Shutdown, &created); err != nil {
+			return nil, fmt.Errorf("reading slices: %w", err)
+		}
+		if v.URN, err = urn.Parse(name); err != nil {
+			return nil, fmt.Errorf("reading slices: %w", err)
+		}
+		v.Created = stamp(created)
+		list = append(list, v)
+	}
+	return list, rows.Err()
+}
+
+// SetShutdown marks a slice as shut down, or lifts that.
+func (s *Store) SetShutdown(ctx context.Context, slice urn.URN, down bool, at time.Time) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err := s.inTx(ctx, func(tx *sql.Tx) error {
+		if err := knowSlice(ctx, tx, slice, at); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, "UPDATE slices SET shutdown = ? WHERE key = ?", down, key(slice))
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("marking slice %s: %w", slice, err)
+	}
+	return nil
+}
+
+func knowSlice(ctx context.Context, tx *sql.Tx, slice urn.URN, at time.Time) error {
+	_, err := tx.ExecContext(ctx, "INSERT INTO slices(key, urn, shutdown, created) VALUES(?, ?, 0, ?) ON CONFLICT DO NOTHING",
+		key(slice), slice.String(), at.UnixNano())
+	return err
+}
+
+// Documents returns the documents of a slice.
+func (s *Store) Documents(ctx context.Context, slice urn.URN) ([]slivers.Document, error) {
+	rows, err := s.read.QueryContext(ctx,
+		"SELECT id, media_type, bytes, received FROM documents WHERE slice = ? ORDER BY id", key(slice))
+	if err != nil {
+		return nil, fmt.Errorf("reading the documents of %s: %w", slice, err)
+	}
+	defer rows.Close()
+	var list []slivers.Document
+	for rows.Next() {
+		d := slivers.Document{Slice: slice}
+		var received int64
+		if err := rows.Scan(&d.ID, &d.MediaType, &d.Bytes, &received); err != nil {
+			return nil, fmt.Errorf("reading the documents of %s: %w", slice, err)
+		}
+		d.Received = stamp(received)
+		list = append(list, d)
+	}
+	return list, rows.Err()
+}
+
+// OfSlice returns the slivers of a slice.
+func (s *Store) OfSlice(ctx context.Context, slice urn.URN) ([]slivers.Sliver, error) {
+	return query(ctx, s.read, "WHERE slice = ? ORDER BY rowid", key(slice))
+}
+
+// All returns every sliver.
+func (s *Store) All(ctx context.Context) ([]slivers.Sliver, error) {
+	return query(ctx, s.read, "ORDER BY rowid")
+}
+
+// Find returns slivers by their URNs.
+func (s *Store) Find(ctx context.Context, urns []urn.URN) ([]slivers.Sliver, error) {
+	return find(ctx, s.read, urns)
+}
+
+// querier is a database or a transaction.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// findChunk keeps the variables of one statement under SQLite's limit.
+const findChunk = 500
+
+func find(ctx context.Context, q querier, urns []urn.URN) ([]slivers.Sliver, error) {
+	found := make(map[urn.URN]slivers.Sliver, len(urns))
+	for rest := urns; len(rest) > 0; {
+		n := min(len(rest), findChunk)
+		args := make([]any, n)
+		for i, u := range rest[:n] {
+			args[i] = key(u)
+		}
+		rest = rest[n:]
+		list, err := query(ctx, q, "WHERE key IN (?"+strings.Repeat(",?", n-1)+")", args...)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range list {
+			found[v.URN.Canonical()] = v
+		}
+	}
+	list := make([]slivers.Sliver, 0, len(urns))
+	for _, u := range urns {
+		if v, ok := found[u.Canonical()]; ok {
+			list = append(list, v)
+			delete(found, u.Canonical())
+		}
+	}
+	return list, nil
+}
+
+func query(ctx context.Context, q querier, where string, args ...any) ([]slivers.Sliver, error) {
+	rows, err := q.QueryContext(ctx, "SELECT record FROM slivers "+where, args...)
+	if err != nil {
+		return nil, fmt.Errorf("reading slivers: %w", err)
+	}
+	defer rows.Close()
+	var list []slivers.Sliver
+	for rows.Next() {
+		var record []byte
+		if err := rows.Scan(&record); err != nil {
+			return nil, fmt.Errorf("reading slivers: %w", err)
+		}
+		var v slivers.Sliver
+		if err := json.Unmarshal(record, &v); err != nil {
+			return nil, fmt.Errorf("reading slivers: %w", err)
+		}
+		list = append(list, v)
+	}
+	return list, rows.Err()
+}
+
+// key is the form of a URN that rows are found by.
+func key(u urn.URN) string { return u.Canonical().String() }
+
+func stamp(ns int64) time.Time { return time.Unix(0, ns).UTC() }

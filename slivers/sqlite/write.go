@@ -1,0 +1,185 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"croft/slivers"
+	"croft/urn"
+)
+
+// Reserve records a document and its slivers, unless a host of theirs has
+// changed since they were mapped.
+func (s *Store) Reserve(ctx context.Context, r slivers.Reservation) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, v := range r.Slivers {
+		if v.Node != nil && s.taken.changedSince(v.Node.Host, r.Mapped) {
+			return fmt.Errorf("reserving on %s: %w", v.Node.Host, slivers.ErrConflict)
+		}
+	}
+	err := s.inTx(ctx, func(tx *sql.Tx) error {
+		if err := knowSlice(ctx, tx, r.Slice, r.Document.Received); err != nil {
+			return err
+		}
+		var id slivers.DocumentID
+		row := tx.QueryRowContext(ctx, "SELECT coalesce(max(id), 0) + 1 FROM documents WHERE slice = ?", key(r.Slice))
+		if err := row.Scan(&id); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, "INSERT INTO documents(slice, id, media_type, bytes, received) VALUES(?, ?, ?, ?, ?)",
+			key(r.Slice), id, r.Document.MediaType, r.Document.Bytes, r.Document.Received.UnixNano())
+		if err != nil {
+			return err
+		}
+		for i := range r.Slivers {
+			v := &r.Slivers[i]
+			v.Document = id
+			record, err := json.Marshal(v)
+			if err != nil {
+				return err
+			}
+			_, err = tx.ExecContext(ctx, "INSERT INTO slivers(key, slice, document, record) VALUES(?, ?, ?, ?)",
+				key(v.URN), key(r.Slice), id, string(record))
+			if err != nil {
+				return err
+			}
+			if err := recordEvent(ctx, tx, v, r.Document.Received); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("reserving %d slivers for %s: %w", len(r.Slivers), r.Slice, err)
+	}
+	for i := range r.Slivers {
+		s.taken.add(&r.Slivers[i])
+	}
+	return nil
+}
+
+// Update changes slivers in one step.
+func (s *Store) Update(ctx context.Context, urns []urn.URN, change func([]*slivers.Sliver) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var before, after []slivers.Sliver
+	err := s.inTx(ctx, func(tx *sql.Tx) error {
+		var err error
+		if before, err = find(ctx, tx, urns); err != nil {
+			return err
+		}
+		if after, err = find(ctx, tx, urns); err != nil {
+			return err
+		}
+		pointers := make([]*slivers.Sliver, len(after))
+		for i := range after {
+			pointers[i] = &after[i]
+		}
+		if err := change(pointers); err != nil {
+			return err
+		}
+		for i := range after {
+			if err := s.rewrite(ctx, tx, &before[i], &after[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	for i := range after {
+		if after[i].Goal == slivers.Forgotten {
+			s.taken.remove(&before[i])
+		}
+	}
+	return nil
+}
+
+// rewrite brings the row of a sliver from before to after.
+func (s *Store) rewrite(ctx context.Context, tx *sql.Tx, before, after *slivers.Sliver) error {
+	if !after.URN.Equal(before.URN) || !after.Slice.Equal(before.Slice) || after.Document != before.Document {
+		return fmt.Errorf("changing sliver %s: its URN, slice and document are fixed", before.URN)
+	}
+	if after.Goal == slivers.Forgotten {
+		return s.forget(ctx, tx, after)
+	}
+	was, err := json.Marshal(before)
+	if err != nil {
+		return err
+	}
+	is, err := json.Marshal(after)
+	if err != nil {
+		return err
+	}
+	if string(was) == string(is) {
+		return nil
+	}
+	if _, err := tx.ExecContext(ctx, "UPDATE slivers SET record = ? WHERE key = ?", string(is), key(after.URN)); err != nil {
+		return err
+	}
+	if before.Allocation != after.Allocation || before.Operational != after.Operational ||
+		before.Goal != after.Goal || before.Fault != after.Fault {
+		return recordEvent(ctx, tx, after, s.clock())
+	}
+	return nil
+}
+
+// forget drops a sliver, with the last one of a document the document, and
+// with the last one of a slice the slice, unless it is shut down.
+func (s *Store) forget(ctx context.Context, tx *sql.Tx, v *slivers.Sliver) error {
+	for _, step := range []struct {
+		statement string
+		args      []any
+	}{
+		{"DELETE FROM slivers WHERE key = ?", []any{key(v.URN)}},
+		{`DELETE FROM documents WHERE slice = ?1 AND id = ?2
+			AND NOT EXISTS (SELECT 1 FROM slivers WHERE slice = ?1 AND document = ?2)`, []any{key(v.Slice), v.Document}},
+		{`DELETE FROM slices WHERE key = ?1 AND NOT shutdown
+			AND NOT EXISTS (SELECT 1 FROM slivers WHERE slice = ?1)`, []any{key(v.Slice)}},
+	} {
+		if _, err := tx.ExecContext(ctx, step.statement, step.args...); err != nil {
+			return fmt.Errorf("dropping sliver %s: %w", v.URN, err)
+		}
+	}
+	return recordEvent(ctx, tx, v, s.clock())
+}
+
+func recordEvent(ctx context.Context, tx *sql.Tx, v *slivers.Sliver, at time.Time) error {
+	record, err := json.Marshal(slivers.Event{
+		At: at.UTC(), Sliver: v.URN, ClientID: string(v.ClientID),
+		Allocation: v.Allocation, Operational: v.Operational, Goal: v.Goal, Fault: v.Fault,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "INSERT INTO events(at, slice, record) VALUES(?, ?, ?)",
+		at.UnixNano(), key(v.Slice), string(record))
+	return err
+}
+
+// Events returns what happened to the slivers of a slice.
+func (s *Store) Events(ctx context.Context, slice urn.URN) ([]slivers.Event, error) {
+	rows, err := s.read.QueryContext(ctx, "SELECT record FROM events WHERE slice = ? ORDER BY id", key(slice))
+	if err != nil {
+		return nil, fmt.Errorf("reading the events of %s: %w", slice, err)
+	}
+	defer rows.Close()
+	var list []slivers.Event
+	for rows.Next() {
+		var record []byte
+		if err := rows.Scan(&record); err != nil {
+			return nil, fmt.Errorf("reading the events of %s: %w", slice, err)
+		}
+		var e slivers.Event
+		if err := json.Unmarshal(record, &e); err != nil {
+			return nil, fmt.Errorf("reading the events of %s: %w", slice, err)
+		}
+		list = append(list, e)
+	}
+	return list, rows.Err()
+}

@@ -1,0 +1,83 @@
+package slivers
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"croft/mapping"
+	"croft/urn"
+)
+
+// Store keeps slices, their documents and slivers. What a method that writes
+// has returned nil for survives a crash of the process and of the machine;
+// what it returned an error for left nothing. Implementations pass the
+// conformance test of slivers/storetest.
+type Store interface {
+	// Occupancy tells what is taken, by all slivers that the store holds.
+	Occupancy() mapping.Occupancy
+
+	// Slice returns a slice that has or had slivers here, or ErrNotFound.
+	Slice(ctx context.Context, slice urn.URN) (Slice, error)
+
+	// Slices lists all slices, the oldest first.
+	Slices(ctx context.Context) ([]Slice, error)
+
+	// Documents returns the documents of a slice, in the order they came.
+	Documents(ctx context.Context, slice urn.URN) ([]Document, error)
+
+	// OfSlice returns the slivers of a slice in the order they were reserved,
+	// also those being released.
+	OfSlice(ctx context.Context, slice urn.URN) ([]Sliver, error)
+
+	// Find returns slivers by their URNs, in that order. Those that the store
+	// does not hold are left out.
+	Find(ctx context.Context, slivers []urn.URN) ([]Sliver, error)
+
+	// All returns every sliver.
+	All(ctx context.Context) ([]Sliver, error)
+
+	// Reserve records a document and the slivers placed for it, and makes the
+	// slice known. It returns ErrConflict if a host of the slivers has changed
+	// since the occupancy that they were mapped on.
+	Reserve(ctx context.Context, r Reservation) error
+
+	// Update changes slivers in one step: change gets those of the URNs that
+	// the store holds and alters them in place; its error undoes everything
+	// and is returned. A sliver whose Goal becomes Forgotten is dropped, and
+	// with the last sliver of a document, the document.
+	Update(ctx context.Context, slivers []urn.URN, change func([]*Sliver) error) error
+
+	// SetShutdown marks a slice as shut down, or lifts that.
+	SetShutdown(ctx context.Context, slice urn.URN, down bool, at time.Time) error
+
+	// Events returns what happened to the slivers of a slice, the oldest first.
+	Events(ctx context.Context, slice urn.URN) ([]Event, error)
+
+	Close() error
+}
+
+// Errors of a Store.
+var (
+	ErrNotFound = errors.New("not in the store")
+	ErrConflict = errors.New("the testbed changed meanwhile")
+)
+
+// Reservation is what an Allocate commits.
+type Reservation struct {
+	Slice    urn.URN
+	Document Document // its ID is given by the store
+	Slivers  []Sliver // their Document is set by the store
+	Mapped   int64    // Version of the occupancy that they were mapped on
+}
+
+// Event is a change of state of a sliver.
+type Event struct {
+	At          time.Time
+	Sliver      urn.URN
+	ClientID    string
+	Allocation  Allocation
+	Operational Operational
+	Goal        Goal
+	Fault       string
+}
