@@ -1,0 +1,201 @@
+// Package config holds what an operator writes into croft.yaml: who the
+// aggregate is, where it listens, and how much it gives to whom. A Config that
+// Load returned is complete and checked.
+package config
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"croft/urn"
+)
+
+// Config is a server's configuration. File names in it are absolute.
+type Config struct {
+	// Authority is the name space of everything that the aggregate gives out.
+	Authority urn.Authority `yaml:"authority"`
+	// Manager is the component manager; urn:publicid:IDN+AUTHORITY+authority+cm
+	// unless the file says otherwise.
+	Manager urn.URN `yaml:"-"` // field manager
+	// Listen is the address of the AM API, as net.Listen takes it.
+	Listen string `yaml:"listen"`
+	// Hostname is the name by which clients reach this machine: in GetVersion
+	// and, unless Logins says otherwise, in manifests.
+	Hostname string `yaml:"hostname"`
+
+	PKI       PKI    `yaml:"pki"`
+	Trusted   string `yaml:"trusted"`   // folder of the trust roots (PEM) of callers and credentials
+	Inventory string `yaml:"inventory"` // file
+	Database  string `yaml:"database"`  // file of the SQLite store
+	State     string `yaml:"state"`     // folder that the drivers keep nodes in
+
+	Leases   Leases   `yaml:"leases"`
+	Limits   Limits   `yaml:"limits"`
+	Logins   Logins   `yaml:"logins"`
+	Frontend Frontend `yaml:"frontend"`
+	Log      Log      `yaml:"log"`
+}
+
+// PKI names the server's own certificate and key, both PEM files.
+type PKI struct {
+	Certificate string `yaml:"certificate"` // the chain, the server's first
+	Key         string `yaml:"key"`
+}
+
+// Leases says for how long slivers are given.
+type Leases struct {
+	Allocated   Duration `yaml:"allocated"`   // until Provision must have come
+	Provisioned Duration `yaml:"provisioned"` // if the caller names no end
+	Max         Duration `yaml:"max"`         // from now, whatever the caller asks
+}
+
+// Limits bound what one caller can take of the server.
+type Limits struct {
+	RequestBytes    Bytes    `yaml:"request_bytes"` // of a call's body, and of what it expands to
+	Nesting         int      `yaml:"nesting"`       // of XML-RPC values
+	ConcurrentCalls int      `yaml:"concurrent_calls"`
+	Connections     int      `yaml:"connections"`
+	Handshake       Duration `yaml:"handshake"` // a TLS handshake
+	Header          Duration `yaml:"header"`    // reading a request's header
+	Body            Duration `yaml:"body"`      // reading a request's body
+	Reply           Duration `yaml:"reply"`     // answering: the call and writing its reply
+	Idle            Duration `yaml:"idle"`      // between two requests on a connection
+	Shutdown        Duration `yaml:"shutdown"`  // calls may take that long to end after SIGTERM
+}
+
+// Logins says where the SSH servers of nodes listen.
+type Logins struct {
+	Address  string `yaml:"address"`  // IP address to listen on; "" for all
+	Hostname string `yaml:"hostname"` // as manifests name it; Config.Hostname by default
+	Ports    Ports  `yaml:"ports"`
+}
+
+// Ports is a range of TCP ports, both ends included.
+type Ports struct {
+	From int `yaml:"from"`
+	To   int `yaml:"to"`
+}
+
+// Frontend is a second listener, without TLS, for a reverse proxy that has
+// checked the client's certificate and hands it over in a header. It is off
+// unless Network is set.
+type Frontend struct {
+	Network string `yaml:"network"` // "", "unix" or "tcp"
+	Address string `yaml:"address"` // path of a socket, or a loopback address
+	Header  string `yaml:"header"`  // the one header that the certificate comes in
+}
+
+// Enabled reports whether the listener is wanted.
+func (f Frontend) Enabled() bool { return f.Network != "" }
+
+// Log says what is logged, to standard error.
+type Log struct {
+	Level  string `yaml:"level"`  // debug, info, warn or error
+	Format string `yaml:"format"` // text or json
+}
+
+// defaults are the values of all fields that a file leaves out and that have a
+// default of their own. croft.yaml as New writes it says the same.
+func defaults() Config {
+	return Config{
+		Listen:    "127.0.0.1:12369",
+		PKI:       PKI{Certificate: "pki/server.pem", Key: "pki/server-key.pem"},
+		Trusted:   "trusted",
+		Inventory: "inventory.yaml",
+		Database:  "state/croft.db",
+		State:     "state/nodes",
+		Leases: Leases{
+			Allocated:   Duration(10 * time.Minute),
+			Provisioned: Duration(24 * time.Hour),
+			Max:         Duration(30 * day),
+		},
+		Limits: Limits{
+			RequestBytes:    10 << 20,
+			Nesting:         64,
+			ConcurrentCalls: 64,
+			Connections:     1024,
+			Handshake:       Duration(10 * time.Second),
+			Header:          Duration(10 * time.Second),
+			Body:            Duration(time.Minute),
+			Reply:           Duration(2 * time.Minute),
+			Idle:            Duration(2 * time.Minute),
+			Shutdown:        Duration(10 * time.Second),
+		},
+		Logins:   Logins{Ports: Ports{From: 22000, To: 29999}},
+		Frontend: Frontend{Header: "X-Client-Cert"},
+		Log:      Log{Level: "info", Format: "text"},
+	}
+}
+
+// Load reads and checks a configuration file. File names in it are relative to
+// the folder that it lies in. Errors name the file, the line and the field.
+func Load(path string) (*Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		if os.IsNotExist(err) {
+			return nil, fmt.Errorf("configuration: %w (croft init makes one)", err)
+		}
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	dir, err := filepath.Abs(filepath.Dir(path))
+	if err != nil {
+		return nil, fmt.Errorf("configuration %s: %w", path, err)
+	}
+	return Parse(path, data, dir)
+}
+
+// complete fills in what follows from other fields and makes file names
+// absolute.
+func (c *Config) complete(dir string) {
+	if c.Manager.IsZero() && c.Authority != "" {
+		c.Manager = urn.URN{Authority: c.Authority, Type: urn.AuthorityType, Name: "cm"}
+	}
+	if c.Hostname == "" {
+		c.Hostname = Hostname(c.Listen)
+	}
+	if c.Logins.Hostname == "" {
+		c.Logins.Hostname = c.Hostname
+	}
+	for _, file := range []*string{
+		&c.PKI.Certificate, &c.PKI.Key, &c.Trusted, &c.Inventory, &c.Database, &c.State,
+	} {
+		*file = within(dir, *file)
+	}
+	if c.Frontend.Network == "unix" {
+		c.Frontend.Address = within(dir, c.Frontend.Address)
+	}
+}
+
+func within(dir, file string) string {
+	if file == "" || filepath.IsAbs(file) {
+		return file
+	}
+	return filepath.Join(dir, file)
+}
+
+// Hostname returns the name by which a listener on address is reached: the
+// host of the address, or this machine's name if it listens on all.
+func Hostname(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	if ip := net.ParseIP(host); host != "" && (ip == nil || !ip.IsUnspecified()) {
+		return host
+	}
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "localhost"
+	}
+	return strings.ToLower(name)
+}
+
+// URL returns the address of the AM API version 3 for clients.
+func (c *Config) URL() string {
+	_, port, _ := net.SplitHostPort(c.Listen)
+	return "https://" + net.JoinHostPort(c.Hostname, port) + "/am/3.0"
+}

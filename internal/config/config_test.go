@@ -1,0 +1,222 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What New writes must be what the defaults are, or the file would lie about
+// them.
+func TestNewSaysTheDefaults(t *testing.T) {
+	data, err := New("example.org:lab", "127.0.0.1:12369")
+	if err != nil {
+		t.Fatal(err)
+	}
+	full, err := Parse("croft.yaml", data, "/srv/croft")
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, err := Parse("croft.yaml", []byte("authority: example.org:lab\nlogins: {address: 127.0.0.1}\n"), "/srv/croft")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(full, short) {
+		t.Errorf("the generated file gives\n%+v\nthe defaults are\n%+v", full, short)
+	}
+}
+
+func TestNewExplainsEveryField(t *testing.T) {
+	data, err := New("example.org", "127.0.0.1:12369")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var walk func(reflect.Type)
+	walk = func(typ reflect.Type) {
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			name := f.Tag.Get("yaml")
+			if name == "-" {
+				name = strings.ToLower(f.Name)
+			}
+			if name == "" {
+				t.Errorf("%s.%s has no name in YAML", typ, f.Name)
+			}
+			if !strings.Contains(string(data), name+":") {
+				t.Errorf("the generated file does not mention %s", name)
+			}
+			if f.Type.Kind() == reflect.Struct && f.Type.PkgPath() == typ.PkgPath() {
+				walk(f.Type)
+			}
+		}
+	}
+	walk(reflect.TypeFor[Config]())
+}
+
+func TestCompletion(t *testing.T) {
+	tests := []struct {
+		name, text string
+		get        func(*Config) any
+		want       string
+	}{
+		{"manager", "", func(c *Config) any { return c.Manager }, "urn:publicid:IDN+example.org+authority+cm"},
+		{"manager given", "manager: urn:publicid:IDN+example.org+authority+am",
+			func(c *Config) any { return c.Manager }, "urn:publicid:IDN+example.org+authority+am"},
+		{"hostname of listen", "listen: am.example.org:443", func(c *Config) any { return c.Hostname }, "am.example.org"},
+		{"IPv6 URL", `listen: "[::1]:443"`, func(c *Config) any { return c.URL() }, "https://[::1]:443/am/3.0"},
+		{"hostname given", "listen: \":443\"\nhostname: am.example.org", func(c *Config) any { return c.URL() }, "https://am.example.org:443/am/3.0"},
+		{"logins hostname", "hostname: a.example.org", func(c *Config) any { return c.Logins.Hostname }, "a.example.org"},
+		{"relative file", "inventory: lab.yaml", func(c *Config) any { return c.Inventory }, "/srv/croft/lab.yaml"},
+		{"absolute file", "inventory: /etc/lab.yaml", func(c *Config) any { return c.Inventory }, "/etc/lab.yaml"},
+		{"relative socket", "frontend: {network: unix, address: f.sock, header: X-SSL}", func(c *Config) any { return c.Frontend.Address }, "/srv/croft/f.sock"},
+		{"days", "leases: {max: 60d}", func(c *Config) any { return c.Leases.Max.Std() }, "1440h0m0s"},
+		{"one limit leaves the others", "limits: {request_bytes: 1MiB}", func(c *Config) any { return c.Limits.Nesting }, "64"},
+		{"size", "limits: {request_bytes: 1MiB}", func(c *Config) any { return int64(c.Limits.RequestBytes) }, "1048576"},
+		{"plain size", "limits: {request_bytes: 123456}", func(c *Config) any { return int64(c.Limits.RequestBytes) }, "123456"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c, err := Parse("croft.yaml", []byte("authority: example.org\n"+test.text), "/srv/croft")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := fmt.Sprint(test.get(c)); got != test.want {
+				t.Errorf("got %s, want %s", got, test.want)
+			}
+		})
+	}
+}
+
+func TestErrorsNameFieldAndLine(t *testing.T) {
+	tests := []struct{ name, text, want string }{
+		{"no authority", "listen: :1", "croft.yaml: authority: missing"},
+		{"bad authority", "authority: a+b", `croft.yaml:1: authority: urn "urn:publicid:IDN+a+b+authority+cm": a + in`},
+		{"unknown field", "authority: a\nlimit: {}", `croft.yaml:2: unknown field "limit"`},
+		{"unknown nested field", "authority: a\nlimits:\n  bytes: 1", `croft.yaml:3: unknown field "bytes"`},
+		{"wrong type", "authority: a\nlimits:\n  nesting: deep", "croft.yaml:3: "},
+		{"not YAML", "authority: [", "croft.yaml:1: "},
+		{"two documents", "authority: a\n---\nauthority: b", "more than one"},
+		{"alias", "authority: &a x\nhostname: *a", "croft.yaml:1: YAML anchors"},
+		{"listen without port", "authority: a\nlisten: localhost", `croft.yaml:2: listen: "localhost" is not HOST:PORT`},
+		{"listen on a bad port", "authority: a\nlisten: localhost:nothing", `croft.yaml:2: listen: "nothing" is not a port`},
+		{"manager of wrong type", "authority: a\nmanager: urn:publicid:IDN+a+node+x", "croft.yaml:2: manager: "},
+		{"manager no URN", "authority: a\nmanager: x", `croft.yaml:2: urn "x"`},
+		{"size", "authority: a\nlimits:\n  request_bytes: 10 elephants", `croft.yaml:3: "10 elephants" is not a size`},
+		{"small size", "authority: a\nlimits:\n  request_bytes: 10", `croft.yaml:3: limits.request_bytes: 10 is less`},
+		{"span", "authority: a\nleases:\n\n  allocated: soon", `croft.yaml:4: "soon" is not a time span`},
+		{"lease over max", "authority: a\nleases: {provisioned: 3h, max: 2h}", `croft.yaml:2: leases.provisioned: 3h is longer than leases.max, 2h`},
+		{"no time", "authority: a\nlimits: {idle: 0s}", `croft.yaml:2: limits.idle: 0s is no time`},
+		{"ports", "authority: a\nlogins:\n  ports: {from: 30, to: 20}", `croft.yaml:3: logins.ports.to: 20 is not a port from 30 on`},
+		{"login address", "authority: a\nlogins: {address: here}", `croft.yaml:2: logins.address: "here"`},
+		{"frontend on the net", "authority: a\nfrontend:\n  network: tcp\n  address: 192.0.2.1:80", "croft.yaml:4: frontend.address: "},
+		{"frontend network", "authority: a\nfrontend: {network: udp}", `croft.yaml:2: frontend.network: "udp"`},
+		{"frontend header", "authority: a\nfrontend: {network: unix, address: s, header: 'a b'}", `croft.yaml:2: frontend.header: `},
+		{"log level", "authority: a\nlog: {level: loud}", `croft.yaml:2: log.level: "loud"`},
+		{"empty file name", "authority: a\ndatabase: ''", "croft.yaml:2: database: empty"},
+		{"too long", strings.Repeat("#", maxFile+1), "longer than"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Parse("croft.yaml", []byte(test.text), "/srv/croft")
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if !strings.Contains(err.Error(), test.want) {
+				t.Errorf("error %q does not say %q", err, test.want)
+			}
+		})
+	}
+}
+
+func TestAllErrorsAtOnce(t *testing.T) {
+	_, err := Parse("croft.yaml", []byte("listen: x\nlog: {level: loud}"), "/")
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || len(joined.Unwrap()) != 3 {
+		t.Fatalf("got %v, want three errors", err)
+	}
+	var one *Error
+	if !errors.As(err, &one) || one.Field != "authority" {
+		t.Errorf("first error is %+v", one)
+	}
+}
+
+func TestLoad(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "croft.yaml")
+	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "croft init") {
+		t.Errorf("missing file: %v", err)
+	}
+	data, err := New("example.org", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := filepath.Join(dir, "trusted"); c.Trusted != want {
+		t.Errorf("trusted is %s, want %s", c.Trusted, want)
+	}
+}
+
+func TestUnits(t *testing.T) {
+	for _, text := range []string{"0s", "1.5s", "10m", "12h", "30d", "36h", "-1d"} {
+		var d Duration
+		if err := d.UnmarshalText([]byte(text)); err != nil {
+			t.Error(err)
+		} else if d.String() != text {
+			t.Errorf("%s is written as %s", text, d)
+		}
+	}
+	for _, text := range []string{"", "d", "1", "9999999999d", "200000d"} {
+		var d Duration
+		if err := d.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q is read as %s", text, d)
+		}
+	}
+	for _, text := range []string{"0", "1", "1025", "3KiB", "10MiB", "2GiB"} {
+		var b Bytes
+		if err := b.UnmarshalText([]byte(text)); err != nil {
+			t.Error(err)
+		} else if b.String() != text {
+			t.Errorf("%s is written as %s", text, b)
+		}
+	}
+	for _, text := range []string{"", "-1", "10MB", "9999999999999GiB"} {
+		var b Bytes
+		if err := b.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q is read as %s", text, b)
+		}
+	}
+	if Duration(36*time.Hour).Std() != 36*time.Hour {
+		t.Error("Std changes the span")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	data, err := New("example.org", "127.0.0.1:12369")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte("authority: a\nlimits: {nesting: 1}"))
+	f.Add([]byte("- x"))
+	f.Add([]byte("a: &a [*a]"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, err := Parse("croft.yaml", data, "/srv")
+		if (c == nil) == (err == nil) {
+			t.Fatalf("config %v with error %v", c, err)
+		}
+		if c != nil && (c.Manager.IsZero() || c.Hostname == "" || !filepath.IsAbs(c.Database)) {
+			t.Fatalf("incomplete: %+v", c)
+		}
+	})
+}

@@ -1,0 +1,295 @@
+package config
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/textproto"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"croft/urn"
+)
+
+// maxFile bounds what Parse reads.
+const maxFile = 1 << 20
+
+// Error is one thing wrong in a configuration file.
+type Error struct {
+	File  string
+	Line  int    // from 1; 0 if the field is not in the file
+	Field string // such as "limits.request_bytes"; "" for the file as such
+	What  string
+}
+
+func (e *Error) Error() string {
+	s := e.File
+	if e.Line > 0 {
+		s += fmt.Sprintf(":%d", e.Line)
+	}
+	if e.Field != "" {
+		s += ": " + e.Field
+	}
+	return s + ": " + e.What
+}
+
+// Parse is Load for a file already read; name is for messages, dir is where
+// relative file names start. The error joins an *Error for everything that is
+// wrong.
+func Parse(name string, data []byte, dir string) (*Config, error) {
+	if len(data) > maxFile {
+		return nil, &Error{File: name, What: fmt.Sprintf("longer than %d bytes", maxFile)}
+	}
+	file, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return nil, yamlError(name, err)
+	}
+	if len(file.Docs) > 1 {
+		return nil, &Error{File: name, What: "more than one YAML document"}
+	}
+	var root ast.Node
+	if len(file.Docs) == 1 {
+		root = file.Docs[0].Body
+	}
+	// An alias can stand for much more than its own length; nothing here needs
+	// one.
+	if alias := findAlias(root); alias != nil {
+		return nil, &Error{File: name, Line: line(alias), What: "YAML anchors and aliases are not read here"}
+	}
+	doc := document{Config: defaults()}
+	if root != nil {
+		if err := yaml.NodeToValue(root, &doc, yaml.Strict()); err != nil {
+			return nil, yamlError(name, err)
+		}
+	}
+	c := doc.Config
+	c.Manager = doc.Manager.URN
+	written := c
+	c.complete(dir)
+	v := validator{file: name, root: root}
+	v.check(&written, &c)
+	if len(v.errs) > 0 {
+		return nil, errors.Join(v.errs...)
+	}
+	return &c, nil
+}
+
+// document is a Config as written.
+type document struct {
+	Config  `yaml:",inline"`
+	Manager located `yaml:"manager"`
+}
+
+// located reads a URN so that an error has its place in the file.
+type located struct{ urn.URN }
+
+func (l *located) UnmarshalYAML(n ast.Node) error { return scalar(n, &l.URN) }
+
+// UnmarshalYAML reads a span.
+func (d *Duration) UnmarshalYAML(n ast.Node) error { return scalar(n, d) }
+
+// UnmarshalYAML reads a size.
+func (b *Bytes) UnmarshalYAML(n ast.Node) error { return scalar(n, b) }
+
+// scalar reads the text of a node into a value; its errors have a place.
+func scalar(n ast.Node, into encoding.TextUnmarshaler) error {
+	s, ok := n.(ast.ScalarNode)
+	if !ok {
+		return &yaml.SyntaxError{Message: "not a single value", Token: n.GetToken()}
+	}
+	if err := into.UnmarshalText([]byte(fmt.Sprint(s.GetValue()))); err != nil {
+		return &yaml.SyntaxError{Message: err.Error(), Token: n.GetToken()}
+	}
+	return nil
+}
+
+func yamlError(name string, err error) error {
+	var at yaml.Error
+	if errors.As(err, &at) {
+		e := &Error{File: name, What: at.GetMessage()}
+		if t := at.GetToken(); t != nil && t.Position != nil {
+			e.Line = t.Position.Line
+		}
+		return e
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+func line(n ast.Node) int {
+	if t := n.GetToken(); t != nil && t.Position != nil {
+		return t.Position.Line
+	}
+	return 0
+}
+
+type aliasFinder struct{ found ast.Node }
+
+func (f *aliasFinder) Visit(n ast.Node) ast.Visitor {
+	switch n.(type) {
+	case *ast.AliasNode, *ast.AnchorNode, *ast.MergeKeyNode:
+		if f.found == nil {
+			f.found = n
+		}
+	}
+	return f
+}
+
+func findAlias(root ast.Node) ast.Node {
+	if root == nil {
+		return nil
+	}
+	var f aliasFinder
+	ast.Walk(&f, root)
+	return f.found
+}
+
+// validator collects what is wrong with the values of a file.
+type validator struct {
+	file string
+	root ast.Node
+	errs []error
+}
+
+// fail notes that a field is wrong.
+func (v *validator) fail(field, format string, args ...any) {
+	e := &Error{File: v.file, Field: field, What: fmt.Sprintf(format, args...)}
+	if v.root != nil {
+		if p, err := yaml.PathString("$." + field); err == nil {
+			if n, err := p.FilterNode(v.root); err == nil && n != nil {
+				e.Line = line(n)
+			}
+		}
+	}
+	v.errs = append(v.errs, e)
+}
+
+// check looks at a configuration as written and as completed.
+func (v *validator) check(written, c *Config) {
+	if c.Authority == "" {
+		v.fail("authority", "missing: the name that this aggregate gives things under, such as example.org")
+	} else if _, err := urn.New(c.Authority, urn.AuthorityType, "cm"); err != nil {
+		v.fail("authority", "%v", err)
+	}
+	if !c.Manager.IsZero() && c.Manager.Type != urn.AuthorityType {
+		v.fail("manager", "%s is not the URN of an authority (such as urn:publicid:IDN+example.org+authority+cm)", c.Manager)
+	}
+	if host, port, err := net.SplitHostPort(c.Listen); err != nil {
+		v.fail("listen", "%q is not HOST:PORT", c.Listen)
+	} else {
+		if _, err := net.LookupPort("tcp", port); err != nil {
+			v.fail("listen", "%q is not a port", port)
+		}
+		if strings.ContainsAny(host, "/ ") {
+			v.fail("listen", "%q is not a host", host)
+		}
+	}
+	v.files(written)
+	v.leases(c.Leases)
+	v.limits(c.Limits)
+	v.logins(written.Logins)
+	v.frontend(written.Frontend)
+	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
+		v.fail("log.level", "%q is none of debug, info, warn, error", c.Log.Level)
+	}
+	if !slices.Contains([]string{"text", "json"}, c.Log.Format) {
+		v.fail("log.format", "%q is none of text, json", c.Log.Format)
+	}
+}
+
+func (v *validator) files(c *Config) {
+	for _, f := range []struct{ field, value string }{
+		{"pki.certificate", c.PKI.Certificate}, {"pki.key", c.PKI.Key}, {"trusted", c.Trusted},
+		{"inventory", c.Inventory}, {"database", c.Database}, {"state", c.State},
+	} {
+		if f.value == "" {
+			v.fail(f.field, "empty: a file name is needed (leave the field out for its default)")
+		}
+	}
+}
+
+func (v *validator) leases(l Leases) {
+	for _, d := range []struct {
+		field string
+		value Duration
+	}{{"leases.allocated", l.Allocated}, {"leases.provisioned", l.Provisioned}, {"leases.max", l.Max}} {
+		if d.value.Std() < time.Second {
+			v.fail(d.field, "%s is too short for a lease", d.value)
+		} else if d.value > l.Max {
+			v.fail(d.field, "%s is longer than leases.max, %s", d.value, l.Max)
+		}
+	}
+}
+
+func (v *validator) limits(l Limits) {
+	if l.RequestBytes < 1<<10 {
+		v.fail("limits.request_bytes", "%s is less than any call needs (1KiB)", l.RequestBytes)
+	}
+	for _, n := range []struct {
+		field      string
+		value, min int
+	}{
+		{"limits.nesting", l.Nesting, 8},
+		{"limits.concurrent_calls", l.ConcurrentCalls, 1},
+		{"limits.connections", l.Connections, 1},
+	} {
+		if n.value < n.min {
+			v.fail(n.field, "%d is less than %d", n.value, n.min)
+		}
+	}
+	for _, d := range []struct {
+		field string
+		value Duration
+	}{
+		{"limits.handshake", l.Handshake}, {"limits.header", l.Header}, {"limits.body", l.Body},
+		{"limits.reply", l.Reply}, {"limits.idle", l.Idle}, {"limits.shutdown", l.Shutdown},
+	} {
+		if d.value <= 0 {
+			v.fail(d.field, "%s is no time at all", d.value)
+		}
+	}
+}
+
+func (v *validator) logins(l Logins) {
+	if l.Address != "" {
+		if _, err := netip.ParseAddr(l.Address); err != nil {
+			v.fail("logins.address", "%q is not an IP address", l.Address)
+		}
+	}
+	if p := l.Ports; p.From < 1 || p.From > 65535 {
+		v.fail("logins.ports.from", "%d is not a port", p.From)
+	} else if p.To < p.From || p.To > 65535 {
+		v.fail("logins.ports.to", "%d is not a port from %d on", p.To, p.From)
+	}
+}
+
+func (v *validator) frontend(f Frontend) {
+	switch f.Network {
+	case "":
+		return
+	case "unix":
+		if f.Address == "" {
+			v.fail("frontend.address", "missing: the path of the socket")
+		}
+	case "tcp":
+		host, _, err := net.SplitHostPort(f.Address)
+		ip, ipErr := netip.ParseAddr(host)
+		if err != nil {
+			v.fail("frontend.address", "%q is not ADDRESS:PORT", f.Address)
+		} else if ipErr != nil || !ip.IsLoopback() {
+			// Whoever reaches this listener is believed to be the proxy.
+			v.fail("frontend.address", "%q is not a loopback address (127.0.0.1 or [::1]): others could pretend to be the proxy", host)
+		}
+	default:
+		v.fail("frontend.network", "%q is none of unix, tcp", f.Network)
+	}
+	if f.Header == "" || textproto.CanonicalMIMEHeaderKey(f.Header) == "" || strings.ContainsAny(f.Header, " :\r\n\t") {
+		v.fail("frontend.header", "%q is not the name of an HTTP header", f.Header)
+	}
+}
