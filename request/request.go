@@ -54,6 +54,10 @@ type Node struct {
 	ID    ClientID
 	Place Place
 
+	// Manager is the component manager that the document names, as it spells
+	// it; zero if it names none.
+	Manager urn.URN
+
 	// Component binds the node to one component; the zero URN leaves it open.
 	// ComponentName does the same by name, if Component is zero.
 	Component     urn.URN
@@ -61,6 +65,7 @@ type Node struct {
 
 	Exclusive     Choice
 	SliverType    SliverType // "" leaves it open
+	TypePlace     Place      // of the sliver type; zero if it is open
 	HardwareTypes []string   // any one of them; empty leaves it open
 	Image         Image
 	Capacity      capacity.Amount // zero dimensions: the default of the sliver type
@@ -94,6 +99,7 @@ type Interface struct {
 type Link struct {
 	ID         ClientID
 	Place      Place
+	Manager    urn.URN // as Node.Manager
 	Type       LinkType
 	Ends       []End
 	Properties []Property
@@ -114,7 +120,8 @@ type End struct {
 }
 
 // Property is what a link should give in one direction. From and To are
-// interfaces; a zero value leaves that property open.
+// interfaces of the link; an empty one stands for all the others (a LAN as
+// such). A zero value leaves that property open.
 type Property struct {
 	From, To  ClientID
 	Capacity  capacity.Kbps

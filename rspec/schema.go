@@ -1,0 +1,5 @@
+package rspec
+
+import "croft/languages"
+
+func schemaProblems(d *document) []languages.Problem { return nil }
