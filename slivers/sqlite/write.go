@@ -31,7 +31,7 @@ func (s *Store) Reserve(ctx context.Context, r slivers.Reservation) error {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, "INSERT INTO documents(slice, id, media_type, bytes, received) VALUES(?, ?, ?, ?, ?)",
-			key(r.Slice), id, r.Document.MediaType, r.Document.Bytes, r.Document.Received.UnixNano())
+			key(r.Slice), id, r.Document.MediaType, append([]byte{}, r.Document.Bytes...), r.Document.Received.UnixNano())
 		if err != nil {
 			return err
 		}

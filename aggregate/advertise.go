@@ -1,0 +1,145 @@
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"croft/credentials"
+	"croft/inventory"
+	"croft/languages"
+	"croft/mapping"
+	"croft/rspec"
+	"croft/slivers"
+	"croft/urn"
+)
+
+// Manager is the component manager that this aggregate is.
+func (s *Service) Manager() urn.URN { return s.Inventory().Manager }
+
+// RequestVersions lists the document formats that Allocate reads.
+func (s *Service) RequestVersions() []languages.Version {
+	var list []languages.Version
+	for _, l := range s.Languages {
+		list = append(list, l.Versions()...)
+	}
+	return list
+}
+
+// AdvertisementVersions lists the formats that Advertise writes. Manifests
+// come in these, too.
+func (s *Service) AdvertisementVersions() []languages.Version { return rspec.AdvertisementVersions() }
+
+// offers returns a BadVersion error for a manifest format that is not written
+// here.
+func (s *Service) offers(version languages.Version) error {
+	for _, v := range rspec.ManifestVersions() {
+		if v.Is(version.Type, version.Version) {
+			return nil
+		}
+	}
+	return s.notOffered(version, rspec.ManifestVersions())
+}
+
+func (s *Service) notOffered(version languages.Version, offered []languages.Version) error {
+	return &Error{Kind: BadVersion, Err: &languages.UnknownVersion{
+		Found: strings.TrimSpace(version.Type + " " + version.Version), Offered: offered,
+	}}
+}
+
+// AdvertiseOptions are what Advertise can be told.
+type AdvertiseOptions struct {
+	Version   languages.Version
+	Available bool // only what can be had now
+}
+
+// adCache keeps the advertisements of one inventory and occupancy.
+type adCache struct {
+	mu        sync.Mutex
+	digest    string
+	occupancy int64
+	made      time.Time
+	of        map[adKey][]byte
+}
+
+// adKey is what tells advertisements of one time apart.
+type adKey struct {
+	typ, version string
+	available    bool
+}
+
+// adAge is how long an advertisement is given out unchanged. It bounds the age
+// of its "generated" attribute; what is available is always of now.
+const adAge = 10 * time.Minute
+
+// Advertise renders the testbed. Any credential that proves who calls is
+// enough.
+func (s *Service) Advertise(ctx context.Context, p *credentials.Principal, o AdvertiseOptions) ([]byte, error) {
+	ad, err := s.advertise(ctx, p, o)
+	if err != nil {
+		return nil, fail("advertise", nil, err)
+	}
+	return ad, nil
+}
+
+func (s *Service) advertise(_ context.Context, p *credentials.Principal, o AdvertiseOptions) ([]byte, error) {
+	if _, err := p.May(credentials.ListResources, s.Manager()); err != nil {
+		return nil, err
+	}
+	known := false
+	for _, v := range rspec.AdvertisementVersions() {
+		known = known || v.Is(o.Version.Type, o.Version.Version)
+	}
+	if !known {
+		return nil, s.notOffered(o.Version, rspec.AdvertisementVersions())
+	}
+	snapshot, occupancy, now := s.Inventory(), s.Store.Occupancy(), s.Clock()
+	key := adKey{strings.ToLower(o.Version.Type), strings.ToLower(o.Version.Version), o.Available}
+	s.ads.mu.Lock()
+	defer s.ads.mu.Unlock()
+	if s.ads.digest != snapshot.Digest || s.ads.occupancy != occupancy.Version || now.Sub(s.ads.made) > adAge {
+		s.ads.digest, s.ads.occupancy, s.ads.made, s.ads.of = snapshot.Digest, occupancy.Version, now, map[adKey][]byte{}
+	}
+	if ad, ok := s.ads.of[key]; ok {
+		return ad, nil
+	}
+	ad, err := rspec.Advertisement(snapshot, func(h *inventory.Host) bool { return available(h, occupancy) },
+		rspec.AdvertisementOptions{AvailableOnly: o.Available, Now: now})
+	if err != nil {
+		return nil, fmt.Errorf("writing the advertisement: %w", err)
+	}
+	s.ads.of[key] = ad
+	return ad, nil
+}
+
+// available reports whether a host would take one more node of somebody's.
+func available(h *inventory.Host, occupancy mapping.Occupancy) bool {
+	use := occupancy.Hosts[h.ID.Canonical()]
+	switch {
+	case h.OutOfService != "", use.Exclusive, h.MaxSlivers > 0 && use.Slivers >= h.MaxSlivers:
+		return false
+	case !h.Shared:
+		return use.Slivers == 0
+	}
+	left := h.Capacity.Minus(use.Amount)
+	return left.Cores > 0 && left.Memory > 0
+}
+
+// manifest renders slivers of a slice.
+func (s *Service) manifest(ctx context.Context, snapshot *inventory.Snapshot, slice urn.URN, list []slivers.Sliver, version languages.Version) ([]byte, error) {
+	documents, err := s.Store.Documents(ctx, slice)
+	if err != nil {
+		return nil, err
+	}
+	m, err := rspec.Manifest(rspec.ManifestInput{
+		Snapshot: snapshot, Slice: slice, Documents: documents, Slivers: list, Version: version, Now: s.Clock(),
+	})
+	var unknown *languages.UnknownVersion
+	if err != nil && !errors.As(err, &unknown) {
+		return nil, fmt.Errorf("writing the manifest: %w", err)
+	}
+	return m, err
+}

@@ -1,0 +1,339 @@
+package aggregate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"croft/drivers"
+	"croft/slivers"
+	"croft/urn"
+)
+
+const (
+	// atOnce bounds the driver operations under way.
+	atOnce = 8
+	// operationTime bounds one of them.
+	operationTime = 2 * time.Minute
+	// Release is tried again after retryFirst, then ever more rarely.
+	retryFirst, retryMost = 500 * time.Millisecond, time.Minute
+)
+
+// workers do what the goals of slivers say: one worker for each slice that has
+// something to do. What they do rests on the store alone, so that a worker of
+// a restarted aggregate goes on where the last one was stopped.
+type workers struct {
+	service *Service
+	slots   chan struct{}
+
+	mu     sync.Mutex
+	closed bool
+	of     map[urn.URN]*worker
+	all    sync.WaitGroup
+	failed map[urn.URN]time.Duration // slices with a release to try again: the last delay
+}
+
+type worker struct {
+	again bool          // something new to do has come
+	ended chan struct{} // closed when the worker has nothing left to do
+}
+
+func newWorkers(s *Service) *workers {
+	return &workers{
+		service: s, slots: make(chan struct{}, atOnce),
+		of: map[urn.URN]*worker{}, failed: map[urn.URN]time.Duration{},
+	}
+}
+
+// kick has the goals of a slice looked at.
+func (w *workers) kick(slice urn.URN) {
+	slice = slice.Canonical()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return
+	}
+	if k := w.of[slice]; k != nil {
+		k.again = true
+		return
+	}
+	k := &worker{ended: make(chan struct{})}
+	w.of[slice] = k
+	w.all.Add(1)
+	go w.work(slice, k)
+}
+
+// idle returns a channel that is closed when the slice's worker has ended; at
+// once if there is none.
+func (w *workers) idle(slice urn.URN) <-chan struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if k := w.of[slice.Canonical()]; k != nil {
+		return k.ended
+	}
+	ended := make(chan struct{})
+	close(ended)
+	return ended
+}
+
+// quiet reports whether the slice has no worker.
+func (w *workers) quiet(slice urn.URN) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.of[slice.Canonical()] == nil
+}
+
+// wait lets no worker start any more, and waits for those at work.
+func (w *workers) wait() {
+	w.mu.Lock()
+	w.closed = true
+	w.mu.Unlock()
+	w.all.Wait()
+}
+
+func (w *workers) work(slice urn.URN, k *worker) {
+	defer w.all.Done()
+	for {
+		more, err := w.service.round(w.service.ctx, slice)
+		if err != nil && w.service.ctx.Err() == nil {
+			w.service.Log.Error("working on a slice", "slice", slice.String(), "error", err)
+			w.later(slice)
+		}
+		w.mu.Lock()
+		if w.service.ctx.Err() != nil || !more && !k.again {
+			delete(w.of, slice)
+			close(k.ended)
+			if err == nil {
+				delete(w.failed, slice)
+			}
+			w.mu.Unlock()
+			return
+		}
+		k.again = false
+		w.mu.Unlock()
+	}
+}
+
+// later kicks the slice again, after ever longer times.
+func (w *workers) later(slice urn.URN) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delay := min(max(2*w.failed[slice], retryFirst), retryMost)
+	w.failed[slice] = delay
+	timer := time.AfterFunc(delay, func() { w.kick(slice) })
+	context.AfterFunc(w.service.ctx, func() { timer.Stop() })
+}
+
+// each runs do for every sliver, some at once, and counts those that went well.
+func (w *workers) each(list []slivers.Sliver, do func(v *slivers.Sliver) error) (well int, err error) {
+	errs := make([]error, len(list))
+	var group sync.WaitGroup
+	for i := range list {
+		w.slots <- struct{}{}
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			defer func() { <-w.slots }()
+			errs[i] = do(&list[i])
+		}()
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err == nil {
+			well++
+		}
+	}
+	return well, errors.Join(errs...)
+}
+
+// round does what can be done now for a slice. It reports whether what it has
+// done may have made more possible.
+func (s *Service) round(ctx context.Context, slice urn.URN) (more bool, err error) {
+	all, err := s.Store.OfSlice(ctx, slice)
+	if err != nil {
+		return false, err
+	}
+	var errs []error
+	do := func(list []slivers.Sliver, job func(context.Context, *slivers.Sliver) error) {
+		if len(list) == 0 || ctx.Err() != nil {
+			return
+		}
+		well, err := s.working.each(list, func(v *slivers.Sliver) error {
+			ctx, cancel := context.WithTimeout(ctx, operationTime)
+			defer cancel()
+			return job(ctx, v)
+		})
+		more = more || well > 0
+		errs = append(errs, err)
+	}
+	with := func(kind slivers.Kind, goals ...slivers.Goal) (list []slivers.Sliver) {
+		for _, v := range all {
+			for _, g := range goals {
+				if v.Kind == kind && v.Goal == g {
+					list = append(list, v)
+				}
+			}
+		}
+		return list
+	}
+	do(with(slivers.Link, slivers.Release), s.remove)
+	do(with(slivers.Node, slivers.Release), s.remove)
+	do(with(slivers.Node, slivers.Make), s.makeNode)
+	if len(with(slivers.Node, slivers.Make)) > 0 {
+		if all, err = s.Store.OfSlice(ctx, slice); err != nil {
+			return false, errors.Join(append(errs, err)...)
+		}
+	}
+	do(connectable(all), s.connect)
+	do(with(slivers.Node, slivers.Start, slivers.Restart, slivers.Stop, slivers.SetUsers), s.operate)
+	return more, errors.Join(errs...)
+}
+
+// connectable are the links to be made whose nodes are there.
+func connectable(all []slivers.Sliver) []slivers.Sliver {
+	made := map[urn.URN]bool{}
+	for _, v := range all {
+		if v.Node != nil && v.Allocation == slivers.Provisioned && v.Goal != slivers.Make && v.Operational != slivers.PendingAllocation {
+			made[v.URN.Canonical()] = true
+		}
+	}
+	var list []slivers.Sliver
+	for _, v := range all {
+		if v.Link == nil || v.Goal != slivers.Make {
+			continue
+		}
+		ready := true
+		for _, e := range v.Link.Ends {
+			ready = ready && made[e.Sliver.Canonical()]
+		}
+		if ready {
+			list = append(list, v)
+		}
+	}
+	return list
+}
+
+func (s *Service) makeNode(ctx context.Context, v *slivers.Sliver) error {
+	d, err := s.driver(v)
+	if err == nil {
+		err = d.Make(ctx, driverNode(s.Inventory(), v))
+	}
+	return s.finish(ctx, v, slivers.NotReady, slivers.Failed, err)
+}
+
+func (s *Service) connect(ctx context.Context, v *slivers.Sliver) error {
+	d, err := s.driver(v)
+	if err == nil {
+		err = d.Connect(ctx, driverLink(v))
+	}
+	return s.finish(ctx, v, slivers.Ready, slivers.Failed, err)
+}
+
+func (s *Service) operate(ctx context.Context, v *slivers.Sliver) error {
+	d, err := s.driver(v)
+	if err != nil {
+		return s.finish(ctx, v, slivers.Failed, slivers.Failed, err)
+	}
+	switch v.Goal {
+	case slivers.Start, slivers.Restart:
+		start := d.Start
+		if v.Goal == slivers.Restart {
+			start = d.Restart
+		}
+		if err = start(ctx, v.URN); errors.Is(err, drivers.ErrNotFound) {
+			err = s.remake(ctx, d, v)
+		}
+		return s.finish(ctx, v, slivers.Ready, slivers.Failed, err)
+	case slivers.Stop:
+		if err = d.Stop(ctx, v.URN); errors.Is(err, drivers.ErrNotFound) {
+			err = nil // it never came to be, or is lost: it does not run
+		}
+		return s.finish(ctx, v, slivers.NotReady, slivers.Failed, err)
+	case slivers.SetUsers:
+		return s.finish(ctx, v, slivers.Ready, slivers.Ready, d.UpdateUsers(ctx, v.URN, v.Node.Users))
+	}
+	return fmt.Errorf("sliver %s: no way to do %q", v.URN, v.Goal)
+}
+
+// remake makes a node that its driver has lost, starts it, and has its links
+// made anew.
+func (s *Service) remake(ctx context.Context, d drivers.Driver, v *slivers.Sliver) error {
+	s.Log.Warn("making a lost node anew", "sliver", v.URN.String(), "slice", v.Slice.String())
+	if err := d.Make(ctx, driverNode(s.Inventory(), v)); err != nil {
+		return err
+	}
+	if err := s.relink(ctx, v); err != nil {
+		return err
+	}
+	return d.Start(ctx, v.URN)
+}
+
+// relink gives the links of a node the goal to be made.
+func (s *Service) relink(ctx context.Context, node *slivers.Sliver) error {
+	all, err := s.Store.OfSlice(ctx, node.Slice)
+	if err != nil {
+		return err
+	}
+	var links []urn.URN
+	for _, v := range all {
+		if v.Link == nil {
+			continue
+		}
+		for _, e := range v.Link.Ends {
+			if e.Sliver.Equal(node.URN) {
+				links = append(links, v.URN)
+			}
+		}
+	}
+	return s.Store.Update(ctx, links, func(held []*slivers.Sliver) error {
+		for _, l := range held {
+			if l.Allocation == slivers.Provisioned && l.Goal == slivers.NoGoal && l.Operational == slivers.Ready {
+				l.Operational, l.Goal = slivers.PendingAllocation, slivers.Make
+			}
+		}
+		return nil
+	})
+}
+
+// finish records how the goal of a sliver went, unless the sliver has another
+// goal by now. What failed stays failed until it is deleted; what the end of
+// this process interrupted keeps its goal.
+func (s *Service) finish(ctx context.Context, v *slivers.Sliver, well, ill slivers.Operational, failure error) error {
+	if failure != nil && s.ctx.Err() != nil {
+		return nil
+	}
+	if failure != nil {
+		s.Log.Error("sliver failed", "sliver", v.URN.String(), "slice", v.Slice.String(), "client_id", string(v.ClientID), "doing", string(v.Goal), "error", failure)
+	}
+	return s.Store.Update(context.WithoutCancel(ctx), []urn.URN{v.URN}, func(held []*slivers.Sliver) error {
+		for _, h := range held {
+			if h.Goal != v.Goal {
+				continue
+			}
+			h.Goal, h.Operational, h.Fault = slivers.NoGoal, well, ""
+			if failure != nil {
+				h.Operational, h.Fault = ill, failure.Error()
+			}
+		}
+		return nil
+	})
+}
+
+// remove takes a sliver off the machines and then out of the store.
+func (s *Service) remove(ctx context.Context, v *slivers.Sliver) error {
+	d, err := s.driver(v)
+	if err == nil {
+		err = d.Remove(ctx, v.URN)
+	}
+	if err != nil {
+		return fmt.Errorf("removing %s %s: %w", v.Kind, v.URN, err)
+	}
+	return s.Store.Update(context.WithoutCancel(ctx), []urn.URN{v.URN}, func(held []*slivers.Sliver) error {
+		for _, h := range held {
+			h.Goal = slivers.Forgotten
+		}
+		return nil
+	})
+}

@@ -1,0 +1,372 @@
+// Package v3 speaks version 3 of the GENI AM API: it turns its calls into
+// operations of the aggregate, and what those return into its structs.
+package v3
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"encoding/base64"
+	"fmt"
+	"strings"
+
+	"croft/aggregate"
+	"croft/am/wire"
+	"croft/languages"
+	"croft/slivers"
+	"croft/urn"
+)
+
+// API answers the calls of version 3.
+type API struct {
+	Service *aggregate.Service
+	Session wire.Session
+}
+
+// Methods lists the calls by their names on the wire.
+func (a *API) Methods() map[string]wire.Method {
+	return map[string]wire.Method{
+		"GetVersion":               a.getVersion,
+		"ListResources":            a.listResources,
+		"Allocate":                 a.allocate,
+		"Provision":                a.provision,
+		"Status":                   a.status,
+		"Describe":                 a.describe,
+		"PerformOperationalAction": a.act,
+		"Renew":                    a.renew,
+		"Delete":                   a.delete,
+		"Shutdown":                 a.shutdown,
+	}
+}
+
+func (a *API) getVersion(_ context.Context, c *wire.Call, params []any) (any, string, error) {
+	if len(params) > 1 {
+		return nil, "", &wire.ArgError{Where: "arguments", What: fmt.Sprintf("want none, or options, got %d", len(params))}
+	}
+	requests := make([]any, 0)
+	for _, v := range a.Service.RequestVersions() {
+		requests = append(requests, versionStruct(v))
+	}
+	ads := make([]any, 0)
+	for _, v := range a.Service.AdvertisementVersions() {
+		ads = append(ads, versionStruct(v))
+	}
+	types := make([]any, 0)
+	for _, t := range a.Session.CredentialTypes() {
+		types = append(types, map[string]any{"geni_type": t.Type, "geni_version": t.Version})
+	}
+	urls := map[string]any{}
+	for version, path := range c.Versions {
+		urls[version] = c.BaseURL + path
+	}
+	return map[string]any{
+		"geni_api":                    3,
+		"geni_api_versions":           urls,
+		"geni_request_rspec_versions": requests,
+		"geni_ad_rspec_versions":      ads,
+		"geni_credential_types":       types,
+		"geni_single_allocation":      0, // an int: omni's tests insist on it
+		"geni_allocate":               "geni_many",
+		"geni_am_type":                "croft",
+		"urn":                         a.Service.Manager().String(),
+	}, "", nil
+}
+
+func versionStruct(v languages.Version) map[string]any {
+	extensions := make([]any, 0, len(v.Extensions))
+	for _, e := range v.Extensions {
+		extensions = append(extensions, e)
+	}
+	return map[string]any{
+		"type": v.Type, "version": v.Version, "schema": v.Schema, "namespace": v.Namespace, "extensions": extensions,
+	}
+}
+
+func (a *API) listResources(ctx context.Context, c *wire.Call, params []any) (any, string, error) {
+	args, err := wire.NewArgs(params, "credentials", "options")
+	if err != nil {
+		return nil, "", err
+	}
+	p, options, err := a.Session.Principal(ctx, c, args)
+	if err != nil {
+		return nil, "", err
+	}
+	version, err := options.RSpecVersion()
+	if err != nil {
+		return nil, "", err
+	}
+	available, err := options.Bool("geni_available")
+	if err != nil {
+		return nil, "", err
+	}
+	compressed, err := options.Bool("geni_compressed")
+	if err != nil {
+		return nil, "", err
+	}
+	ad, err := a.Service.Advertise(ctx, p, aggregate.AdvertiseOptions{
+		Version: languages.Version{Type: version.Type, Version: version.Version}, Available: available,
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	text, err := document(ad, compressed)
+	return text, "", err
+}
+
+// document is an RSpec as a reply carries it: compressed it is a string too,
+// base64 of zlib.
+func document(rspec []byte, compressed bool) (string, error) {
+	if !compressed {
+		return string(rspec), nil
+	}
+	var b bytes.Buffer
+	z := zlib.NewWriter(&b)
+	if _, err := z.Write(rspec); err != nil {
+		return "", fmt.Errorf("compressing an RSpec: %w", err)
+	}
+	if err := z.Close(); err != nil {
+		return "", fmt.Errorf("compressing an RSpec: %w", err)
+	}
+	return base64.StdEncoding.EncodeToString(b.Bytes()), nil
+}
+
+func (a *API) allocate(ctx context.Context, c *wire.Call, params []any) (any, string, error) {
+	args, err := wire.NewArgs(params, "slice_urn", "credentials", "rspec", "options")
+	if err != nil {
+		return nil, "", err
+	}
+	slice, err := args.URN("slice_urn")
+	if err != nil {
+		return nil, "", err
+	}
+	c.About(slice)
+	p, options, err := a.Session.Principal(ctx, c, args)
+	if err != nil {
+		return nil, "", err
+	}
+	doc, err := args.String("rspec")
+	if err != nil {
+		return nil, "", err
+	}
+	var o aggregate.AllocateOptions
+	if o.End, err = options.Time("geni_end_time"); err != nil {
+		return nil, "", err
+	}
+	if o.Inputs, err = options.Struct("croft_inputs"); err != nil {
+		return nil, "", err
+	}
+	if options["geni_start_time"] != nil {
+		return nil, "", &wire.ArgError{Where: "options.geni_start_time", What: "advance reservations are not possible here yet: slivers begin at once"}
+	}
+	got, err := a.Service.Allocate(ctx, p, slice, []byte(doc), o)
+	if err != nil {
+		return nil, "", err
+	}
+	list := make([]any, len(got.Slivers))
+	for i, v := range got.Slivers {
+		list[i] = sliver(aggregate.Outcome{Sliver: v}, false)
+	}
+	return map[string]any{"geni_rspec": string(got.Manifest), "geni_slivers": list}, warnings(got.Warnings), nil
+}
+
+func warnings(list []languages.Problem) string {
+	lines := make([]string, len(list))
+	for i, p := range list {
+		lines[i] = "warning: " + p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// sliver is a sliver as replies of this version carry it.
+func sliver(o aggregate.Outcome, operational bool) map[string]any {
+	v := o.Sliver
+	s := map[string]any{
+		"geni_sliver_urn":        v.URN.String(),
+		"geni_expires":           wire.Time(v.Expires),
+		"geni_allocation_status": string(v.Allocation),
+	}
+	if v.ClientID != "" {
+		s["geni_client_id"] = string(v.ClientID) // as Emulab adds
+	}
+	if operational {
+		s["geni_operational_status"] = string(v.Operational)
+	}
+	switch {
+	case o.Err != nil:
+		s["geni_error"] = o.Err.Error()
+	case v.Fault != "":
+		s["geni_error"] = v.Fault
+	}
+	return s
+}
+
+func sliverList(outcomes []aggregate.Outcome, operational bool) []any {
+	list := make([]any, len(outcomes))
+	for i, o := range outcomes {
+		list[i] = sliver(o, operational)
+	}
+	return list
+}
+
+// begin reads what the calls on urns have in common.
+func (a *API) begin(ctx context.Context, c *wire.Call, params []any, names ...string) (b begun, err error) {
+	if b.args, err = wire.NewArgs(params, names...); err != nil {
+		return b, err
+	}
+	urns, err := b.args.URNs("urns")
+	if err != nil {
+		return b, err
+	}
+	c.About(urns...)
+	if b.principal, b.options, err = a.Session.Principal(ctx, c, b.args); err != nil {
+		return b, err
+	}
+	if b.bestEffort, err = b.options.Bool("geni_best_effort"); err != nil {
+		return b, err
+	}
+	if b.target, err = a.Service.Resolve(ctx, urns); err != nil {
+		return b, err
+	}
+	c.About(append([]urn.URN{b.target.Slice}, b.target.Slivers...)...)
+	return b, nil
+}
+
+func (a *API) provision(ctx context.Context, c *wire.Call, params []any) (any, string, error) {
+	b, err := a.begin(ctx, c, params, "urns", "credentials", "options")
+	if err != nil {
+		return nil, "", err
+	}
+	version, err := b.options.RSpecVersion()
+	if err != nil {
+		return nil, "", err
+	}
+	o := aggregate.ProvisionOptions{BestEffort: b.bestEffort, Version: languages.Version{Type: version.Type, Version: version.Version}}
+	if o.Users, err = b.options.Users(); err != nil {
+		return nil, "", err
+	}
+	if o.End, err = b.options.Time("geni_end_time"); err != nil {
+		return nil, "", err
+	}
+	got, err := a.Service.Provision(ctx, b.principal, b.target, o)
+	if err != nil {
+		return nil, "", err
+	}
+	return map[string]any{"geni_rspec": string(got.Manifest), "geni_slivers": sliverList(got.Slivers, true)}, "", nil
+}
+
+func (a *API) status(ctx context.Context, c *wire.Call, params []any) (any, string, error) {
+	b, err := a.begin(ctx, c, params, "urns", "credentials", "options")
+	if err != nil {
+		return nil, "", err
+	}
+	got, err := a.Service.Status(ctx, b.principal, b.target, b.bestEffort)
+	if err != nil {
+		return nil, "", err
+	}
+	list := sliverList(got, true)
+	for _, v := range list {
+		if s := v.(map[string]any); s["geni_error"] == nil {
+			s["geni_error"] = "" // required in Status
+		}
+	}
+	return map[string]any{"geni_urn": b.target.Slice.String(), "geni_slivers": list}, "", nil
+}
+
+func (a *API) describe(ctx context.Context, c *wire.Call, params []any) (any, string, error) {
+	b, err := a.begin(ctx, c, params, "urns", "credentials", "options")
+	if err != nil {
+		return nil, "", err
+	}
+	version, err := b.options.RSpecVersion()
+	if err != nil {
+		return nil, "", err
+	}
+	compressed, err := b.options.Bool("geni_compressed")
+	if err != nil {
+		return nil, "", err
+	}
+	got, err := a.Service.Describe(ctx, b.principal, b.target, languages.Version{Type: version.Type, Version: version.Version})
+	if err != nil {
+		return nil, "", err
+	}
+	text, err := document(got.Manifest, compressed)
+	if err != nil {
+		return nil, "", err
+	}
+	return map[string]any{"geni_rspec": text, "geni_urn": got.Slice.String(), "geni_slivers": sliverList(got.Slivers, true)}, "", nil
+}
+
+func (a *API) act(ctx context.Context, c *wire.Call, params []any) (any, string, error) {
+	b, err := a.begin(ctx, c, params, "urns", "credentials", "action", "options")
+	if err != nil {
+		return nil, "", err
+	}
+	action, err := b.args.String("action")
+	if err != nil {
+		return nil, "", err
+	}
+	o := aggregate.ActOptions{BestEffort: b.bestEffort}
+	if o.Users, err = b.options.Users(); err != nil {
+		return nil, "", err
+	}
+	got, err := a.Service.Act(ctx, b.principal, b.target, aggregate.Action(action), o)
+	if err != nil {
+		return nil, "", err
+	}
+	return sliverList(got, true), "", nil
+}
+
+func (a *API) renew(ctx context.Context, c *wire.Call, params []any) (any, string, error) {
+	b, err := a.begin(ctx, c, params, "urns", "credentials", "expiration_time", "options")
+	if err != nil {
+		return nil, "", err
+	}
+	end, err := b.args.Time("expiration_time")
+	if err != nil {
+		return nil, "", err
+	}
+	o := aggregate.RenewOptions{BestEffort: b.bestEffort}
+	if o.AsLate, err = b.options.Bool("geni_extend_alap"); err != nil {
+		return nil, "", err
+	}
+	got, err := a.Service.Renew(ctx, b.principal, b.target, end, o)
+	if err != nil {
+		return nil, "", err
+	}
+	return sliverList(got, true), "", nil
+}
+
+func (a *API) delete(ctx context.Context, c *wire.Call, params []any) (any, string, error) {
+	b, err := a.begin(ctx, c, params, "urns", "credentials", "options")
+	if err != nil {
+		return nil, "", err
+	}
+	got, err := a.Service.Delete(ctx, b.principal, b.target, b.bestEffort)
+	if err != nil {
+		return nil, "", err
+	}
+	for i := range got {
+		got[i].Sliver.Allocation = slivers.Unallocated
+	}
+	return sliverList(got, false), "", nil
+}
+
+func (a *API) shutdown(ctx context.Context, c *wire.Call, params []any) (any, string, error) {
+	args, err := wire.NewArgs(params, "slice_urn", "credentials", "options")
+	if err != nil {
+		return nil, "", err
+	}
+	slice, err := args.URN("slice_urn")
+	if err != nil {
+		return nil, "", err
+	}
+	c.About(slice)
+	p, _, err := a.Session.Principal(ctx, c, args)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := a.Service.Shutdown(ctx, p, slice); err != nil {
+		return nil, "", err
+	}
+	return true, "", nil
+}
