@@ -1,0 +1,251 @@
+package xmldsig
+
+import (
+	"io"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// A Method is a canonicalization.
+type Method struct {
+	Exclusive bool
+	Comments  bool
+	// Inclusive are the prefixes that exclusive canonicalization treats as
+	// inclusive canonicalization does; "" is the default namespace.
+	Inclusive []string
+}
+
+// The algorithm names.
+const (
+	InclusiveC14N         = "http://www.w3.org/TR/2001/REC-xml-c14n-20010315"
+	InclusiveC14NComments = "http://www.w3.org/TR/2001/REC-xml-c14n-20010315#WithComments"
+	ExclusiveC14N         = "http://www.w3.org/2001/10/xml-exc-c14n#"
+	ExclusiveC14NComments = "http://www.w3.org/2001/10/xml-exc-c14n#WithComments"
+)
+
+var methods = map[string]Method{
+	InclusiveC14N:         {},
+	InclusiveC14NComments: {Comments: true},
+	ExclusiveC14N:         {Exclusive: true},
+	ExclusiveC14NComments: {Exclusive: true, Comments: true},
+}
+
+// Canonical returns the canonical form of the whole document.
+func (d *Document) Canonical(m Method) ([]byte, error) {
+	c := canonicalizer{Method: m}
+	for _, n := range d.Prolog {
+		if c.misc(n) {
+			c.out.WriteByte('\n')
+		}
+	}
+	if err := c.element(d.Root, nil, true); err != nil {
+		return nil, err
+	}
+	for _, n := range d.Epilog {
+		mark := c.out.Len()
+		c.out.WriteByte('\n')
+		if !c.misc(n) {
+			kept := c.out.String()[:mark]
+			c.out.Reset()
+			c.out.WriteString(kept)
+		}
+	}
+	return []byte(c.out.String()), nil
+}
+
+// Canonical returns the canonical form of the element and all that is in it
+// but the element omit (which may be nil), as a subset of its document: with
+// the namespaces, and in inclusive canonicalization the xml: attributes, that
+// it inherits.
+func (e *Element) Canonical(m Method, omit *Element) ([]byte, error) {
+	c := canonicalizer{Method: m, omit: omit}
+	if err := c.element(e, nil, true); err != nil {
+		return nil, err
+	}
+	return []byte(c.out.String()), nil
+}
+
+type canonicalizer struct {
+	Method
+	omit *Element
+	out  strings.Builder
+}
+
+// scope is a stack of namespace declarations, innermost first.
+type scope struct {
+	namespace
+	outer *scope
+}
+
+func (s *scope) get(prefix string) string {
+	for ; s != nil; s = s.outer {
+		if s.prefix == prefix {
+			return s.uri
+		}
+	}
+	return ""
+}
+
+// element writes e; rendered are the declarations that the output already
+// has around it.
+func (c *canonicalizer) element(e *Element, rendered *scope, apex bool) error {
+	if e == c.omit {
+		return nil
+	}
+	for _, n := range e.declared {
+		if n.uri != "" && !isAbsolute(n.uri) {
+			return refuse(RuleNamespace, "line %d: namespace %q is not an absolute URI", e.Line, n.uri)
+		}
+	}
+	var declare []namespace
+	for _, n := range c.wanted(e, apex) {
+		if rendered.get(n.prefix) != n.uri {
+			declare = append(declare, n)
+			rendered = &scope{n, rendered}
+		}
+	}
+	slices.SortFunc(declare, func(a, b namespace) int { return strings.Compare(a.prefix, b.prefix) })
+	attributes := slices.Clone(e.Attributes)
+	if apex && !c.Exclusive {
+		attributes = append(attributes, inherited(e)...)
+	}
+	slices.SortFunc(attributes, func(a, b Attribute) int {
+		if by := strings.Compare(a.Name.Space, b.Name.Space); by != 0 {
+			return by
+		}
+		return strings.Compare(a.Name.Local, b.Name.Local)
+	})
+
+	name := e.qualified()
+	c.out.WriteString("<" + name)
+	for _, n := range declare {
+		if n.prefix == "" {
+			c.out.WriteString(` xmlns="`)
+		} else {
+			c.out.WriteString(" xmlns:" + n.prefix + `="`)
+		}
+		escapeValue.WriteString(&c.out, n.uri)
+		c.out.WriteByte('"')
+	}
+	for _, a := range attributes {
+		c.out.WriteByte(' ')
+		if a.Name.Prefix != "" {
+			c.out.WriteString(a.Name.Prefix + ":")
+		}
+		c.out.WriteString(a.Name.Local + `="`)
+		escapeValue.WriteString(&c.out, a.Value)
+		c.out.WriteByte('"')
+	}
+	c.out.WriteByte('>')
+	for _, child := range e.Children {
+		switch n := child.(type) {
+		case *Element:
+			if err := c.element(n, rendered, false); err != nil {
+				return err
+			}
+		case Text:
+			escapeText.WriteString(&c.out, string(n))
+		default:
+			c.misc(n)
+		}
+	}
+	c.out.WriteString("</" + name + ">")
+	return nil
+}
+
+// wanted returns the declarations that the method wants at e, whether or not
+// the output has them already. Default namespace "" stands for xmlns="".
+func (c *canonicalizer) wanted(e *Element, apex bool) []namespace {
+	if c.Exclusive {
+		return c.utilized(e)
+	}
+	if !apex {
+		return e.declared
+	}
+	var all []namespace
+	for at := e; at != nil; at = at.Parent {
+		for _, n := range at.declared {
+			if !slices.ContainsFunc(all, func(m namespace) bool { return m.prefix == n.prefix }) {
+				all = append(all, n)
+			}
+		}
+	}
+	return all
+}
+
+func (c *canonicalizer) utilized(e *Element) []namespace {
+	all := []namespace{{e.Name.Prefix, e.Name.Space}}
+	add := func(n namespace) {
+		if !slices.Contains(all, n) {
+			all = append(all, n)
+		}
+	}
+	for _, a := range e.Attributes {
+		if a.Name.Prefix != "" && a.Name.Prefix != "xml" {
+			add(namespace{a.Name.Prefix, a.Name.Space})
+		}
+	}
+	for _, prefix := range c.Inclusive {
+		if uri, bound := e.lookup(prefix); bound && prefix != "xml" {
+			add(namespace{prefix, uri})
+		}
+	}
+	return all
+}
+
+// inherited returns the xml: attributes that e has from its ancestors.
+func inherited(e *Element) []Attribute {
+	var all []Attribute
+	for at := e.Parent; at != nil; at = at.Parent {
+		for _, a := range at.Attributes {
+			if a.Name.Space != xmlNamespace {
+				continue
+			}
+			same := func(b Attribute) bool { return b.Name.Space == xmlNamespace && b.Name.Local == a.Name.Local }
+			if !slices.ContainsFunc(e.Attributes, same) && !slices.ContainsFunc(all, same) {
+				all = append(all, a)
+			}
+		}
+	}
+	return all
+}
+
+// misc writes a comment or a processing instruction and reports whether it
+// belongs to the canonical form.
+func (c *canonicalizer) misc(n Node) bool {
+	switch n := n.(type) {
+	case Comment:
+		if !c.Comments {
+			return false
+		}
+		c.out.WriteString("<!--" + string(n) + "-->")
+	case Instruction:
+		c.out.WriteString("<?" + n.Target)
+		if n.Data != "" {
+			c.out.WriteString(" " + n.Data)
+		}
+		c.out.WriteString("?>")
+	}
+	return true
+}
+
+// A replacer of single bytes by strings. strings.NewReplacer builds its table
+// once and is safe for parallel use.
+type escaper struct{ *strings.Replacer }
+
+func (e escaper) WriteString(w io.Writer, s string) { e.Replacer.WriteString(w, s) }
+
+var (
+	escapeText  = escaper{strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\r", "&#xD;")}
+	escapeValue = escaper{strings.NewReplacer("&", "&amp;", "<", "&lt;", `"`, "&quot;", "\t", "&#x9;", "\n", "&#xA;", "\r", "&#xD;")}
+)
+
+// isAbsolute reports whether s is an absolute URI: canonical XML is not
+// defined for documents with relative namespaces. Of the odder URIs it knows
+// only what namespaces use, and takes no others.
+func isAbsolute(s string) bool { return absolute.MatchString(s) && strings.Count(s, "#") <= 1 }
+
+var absolute = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:` + // scheme
+	`(//[A-Za-z0-9.-]*(:[0-9]{1,5})?(/|\?|#|$))?` + // host and port
+	`([A-Za-z0-9._~!$&'()*+,;=:@?#-]([A-Za-z0-9._~!$&'()*+,;=:@/?#-]|%[0-9A-Fa-f]{2})*)?$`)
