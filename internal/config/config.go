@@ -1,6 +1,7 @@
-// Package config holds what an operator writes into croft.yaml: who the
-// aggregate is, where it listens, and how much it gives to whom. A Config that
-// Load returned is complete and checked.
+// Package config holds what an operator writes into croft.yaml: where the
+// aggregate listens, what it keeps where, and how much it gives to whom. (Its
+// name, and what it has to give, are in the inventory.) A Config that Load
+// returned is complete and checked.
 package config
 
 import (
@@ -10,17 +11,10 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
-
-	"croft/urn"
 )
 
 // Config is a server's configuration. File names in it are absolute.
 type Config struct {
-	// Authority is the name space of everything that the aggregate gives out.
-	Authority urn.Authority `yaml:"authority"`
-	// Manager is the component manager; urn:publicid:IDN+AUTHORITY+authority+cm
-	// unless the file says otherwise.
-	Manager urn.URN `yaml:"-"` // field manager
 	// Listen is the address of the AM API, as net.Listen takes it.
 	Listen string `yaml:"listen"`
 	// Hostname is the name by which clients reach this machine: in GetVersion
@@ -151,9 +145,6 @@ func Load(path string) (*Config, error) {
 // complete fills in what follows from other fields and makes file names
 // absolute.
 func (c *Config) complete(dir string) {
-	if c.Manager.IsZero() && c.Authority != "" {
-		c.Manager = urn.URN{Authority: c.Authority, Type: urn.AuthorityType, Name: "cm"}
-	}
 	if c.Hostname == "" {
 		c.Hostname = Hostname(c.Listen)
 	}

@@ -14,7 +14,7 @@ import (
 // What New writes must be what the defaults are, or the file would lie about
 // them.
 func TestNewSaysTheDefaults(t *testing.T) {
-	data, err := New("example.org:lab", "127.0.0.1:12369")
+	data, err := New("127.0.0.1:12369")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func TestNewSaysTheDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	short, err := Parse("croft.yaml", []byte("authority: example.org:lab\nlogins: {address: 127.0.0.1}\n"), "/srv/croft")
+	short, err := Parse("croft.yaml", []byte("logins: {address: 127.0.0.1}\n"), "/srv/croft")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -32,7 +32,7 @@ func TestNewSaysTheDefaults(t *testing.T) {
 }
 
 func TestNewExplainsEveryField(t *testing.T) {
-	data, err := New("example.org", "127.0.0.1:12369")
+	data, err := New("127.0.0.1:12369")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,9 +64,6 @@ func TestCompletion(t *testing.T) {
 		get        func(*Config) any
 		want       string
 	}{
-		{"manager", "", func(c *Config) any { return c.Manager }, "urn:publicid:IDN+example.org+authority+cm"},
-		{"manager given", "manager: urn:publicid:IDN+example.org+authority+am",
-			func(c *Config) any { return c.Manager }, "urn:publicid:IDN+example.org+authority+am"},
 		{"hostname of listen", "listen: am.example.org:443", func(c *Config) any { return c.Hostname }, "am.example.org"},
 		{"IPv6 URL", `listen: "[::1]:443"`, func(c *Config) any { return c.URL() }, "https://[::1]:443/am/3.0"},
 		{"hostname given", "listen: \":443\"\nhostname: am.example.org", func(c *Config) any { return c.URL() }, "https://am.example.org:443/am/3.0"},
@@ -81,7 +78,7 @@ func TestCompletion(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			c, err := Parse("croft.yaml", []byte("authority: example.org\n"+test.text), "/srv/croft")
+			c, err := Parse("croft.yaml", []byte(test.text), "/srv/croft")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -94,30 +91,26 @@ func TestCompletion(t *testing.T) {
 
 func TestErrorsNameFieldAndLine(t *testing.T) {
 	tests := []struct{ name, text, want string }{
-		{"no authority", "listen: :1", "croft.yaml: authority: missing"},
-		{"bad authority", "authority: a+b", `croft.yaml:1: authority: urn "urn:publicid:IDN+a+b+authority+cm": a + in`},
-		{"unknown field", "authority: a\nlimit: {}", `croft.yaml:2: unknown field "limit"`},
-		{"unknown nested field", "authority: a\nlimits:\n  bytes: 1", `croft.yaml:3: unknown field "bytes"`},
-		{"wrong type", "authority: a\nlimits:\n  nesting: deep", "croft.yaml:3: "},
-		{"not YAML", "authority: [", "croft.yaml:1: "},
-		{"two documents", "authority: a\n---\nauthority: b", "more than one"},
-		{"alias", "authority: &a x\nhostname: *a", "croft.yaml:1: YAML anchors"},
-		{"listen without port", "authority: a\nlisten: localhost", `croft.yaml:2: listen: "localhost" is not HOST:PORT`},
-		{"listen on a bad port", "authority: a\nlisten: localhost:nothing", `croft.yaml:2: listen: "nothing" is not a port`},
-		{"manager of wrong type", "authority: a\nmanager: urn:publicid:IDN+a+node+x", "croft.yaml:2: manager: "},
-		{"manager no URN", "authority: a\nmanager: x", `croft.yaml:2: urn "x"`},
-		{"size", "authority: a\nlimits:\n  request_bytes: 10 elephants", `croft.yaml:3: "10 elephants" is not a size`},
-		{"small size", "authority: a\nlimits:\n  request_bytes: 10", `croft.yaml:3: limits.request_bytes: 10 is less`},
-		{"span", "authority: a\nleases:\n\n  allocated: soon", `croft.yaml:4: "soon" is not a time span`},
-		{"lease over max", "authority: a\nleases: {provisioned: 3h, max: 2h}", `croft.yaml:2: leases.provisioned: 3h is longer than leases.max, 2h`},
-		{"no time", "authority: a\nlimits: {idle: 0s}", `croft.yaml:2: limits.idle: 0s is no time`},
-		{"ports", "authority: a\nlogins:\n  ports: {from: 30, to: 20}", `croft.yaml:3: logins.ports.to: 20 is not a port from 30 on`},
-		{"login address", "authority: a\nlogins: {address: here}", `croft.yaml:2: logins.address: "here"`},
-		{"frontend on the net", "authority: a\nfrontend:\n  network: tcp\n  address: 192.0.2.1:80", "croft.yaml:4: frontend.address: "},
-		{"frontend network", "authority: a\nfrontend: {network: udp}", `croft.yaml:2: frontend.network: "udp"`},
-		{"frontend header", "authority: a\nfrontend: {network: unix, address: s, header: 'a b'}", `croft.yaml:2: frontend.header: `},
-		{"log level", "authority: a\nlog: {level: loud}", `croft.yaml:2: log.level: "loud"`},
-		{"empty file name", "authority: a\ndatabase: ''", "croft.yaml:2: database: empty"},
+		{"unknown field", "# comment\nlimit: {}", `croft.yaml:2: unknown field "limit"`},
+		{"unknown nested field", "# comment\nlimits:\n  bytes: 1", `croft.yaml:3: unknown field "bytes"`},
+		{"wrong type", "# comment\nlimits:\n  nesting: deep", "croft.yaml:3: "},
+		{"not YAML", "log: [", "croft.yaml:1: "},
+		{"two documents", "log: {}\n---\nlog: {}", "more than one"},
+		{"alias", "hostname: &a x\nlisten: *a", "croft.yaml:1: YAML anchors"},
+		{"listen without port", "# comment\nlisten: localhost", `croft.yaml:2: listen: "localhost" is not HOST:PORT`},
+		{"listen on a bad port", "# comment\nlisten: localhost:nothing", `croft.yaml:2: listen: "nothing" is not a port`},
+		{"size", "# comment\nlimits:\n  request_bytes: 10 elephants", `croft.yaml:3: "10 elephants" is not a size`},
+		{"small size", "# comment\nlimits:\n  request_bytes: 10", `croft.yaml:3: limits.request_bytes: 10 is less`},
+		{"span", "# comment\nleases:\n\n  allocated: soon", `croft.yaml:4: "soon" is not a time span`},
+		{"lease over max", "# comment\nleases: {provisioned: 3h, max: 2h}", `croft.yaml:2: leases.provisioned: 3h is longer than leases.max, 2h`},
+		{"no time", "# comment\nlimits: {idle: 0s}", `croft.yaml:2: limits.idle: 0s is no time`},
+		{"ports", "# comment\nlogins:\n  ports: {from: 30, to: 20}", `croft.yaml:3: logins.ports.to: 20 is not a port from 30 on`},
+		{"login address", "# comment\nlogins: {address: here}", `croft.yaml:2: logins.address: "here"`},
+		{"frontend on the net", "# comment\nfrontend:\n  network: tcp\n  address: 192.0.2.1:80", "croft.yaml:4: frontend.address: "},
+		{"frontend network", "# comment\nfrontend: {network: udp}", `croft.yaml:2: frontend.network: "udp"`},
+		{"frontend header", "# comment\nfrontend: {network: unix, address: s, header: 'a b'}", `croft.yaml:2: frontend.header: `},
+		{"log level", "# comment\nlog: {level: loud}", `croft.yaml:2: log.level: "loud"`},
+		{"empty file name", "# comment\ndatabase: ''", "croft.yaml:2: database: empty"},
 		{"too long", strings.Repeat("#", maxFile+1), "longer than"},
 	}
 	for _, test := range tests {
@@ -134,13 +127,13 @@ func TestErrorsNameFieldAndLine(t *testing.T) {
 }
 
 func TestAllErrorsAtOnce(t *testing.T) {
-	_, err := Parse("croft.yaml", []byte("listen: x\nlog: {level: loud}"), "/")
+	_, err := Parse("croft.yaml", []byte("listen: x\nlog: {level: loud, format: big}"), "/")
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || len(joined.Unwrap()) != 3 {
 		t.Fatalf("got %v, want three errors", err)
 	}
 	var one *Error
-	if !errors.As(err, &one) || one.Field != "authority" {
+	if !errors.As(err, &one) || one.Field != "listen" {
 		t.Errorf("first error is %+v", one)
 	}
 }
@@ -151,7 +144,7 @@ func TestLoad(t *testing.T) {
 	if _, err := Load(path); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "croft init") {
 		t.Errorf("missing file: %v", err)
 	}
-	data, err := New("example.org", "127.0.0.1:0")
+	data, err := New("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,12 +195,12 @@ func TestUnits(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	data, err := New("example.org", "127.0.0.1:12369")
+	data, err := New("127.0.0.1:12369")
 	if err != nil {
 		f.Fatal(err)
 	}
 	f.Add(data)
-	f.Add([]byte("authority: a\nlimits: {nesting: 1}"))
+	f.Add([]byte("limits: {nesting: 1}"))
 	f.Add([]byte("- x"))
 	f.Add([]byte("a: &a [*a]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -215,7 +208,7 @@ func FuzzParse(f *testing.F) {
 		if (c == nil) == (err == nil) {
 			t.Fatalf("config %v with error %v", c, err)
 		}
-		if c != nil && (c.Manager.IsZero() || c.Hostname == "" || !filepath.IsAbs(c.Database)) {
+		if c != nil && (c.Hostname == "" || !filepath.IsAbs(c.Database)) {
 			t.Fatalf("incomplete: %+v", c)
 		}
 	})

@@ -8,7 +8,6 @@ import (
 
 func ExampleParse() {
 	c, err := config.Parse("croft.yaml", []byte(`
-authority: example.org
 listen: 192.0.2.7:12369
 leases: {max: 14d}
 `), "/srv/croft")
@@ -17,12 +16,12 @@ leases: {max: 14d}
 		return
 	}
 	fmt.Println(c.URL())
-	fmt.Println(c.Manager, c.Leases.Max, c.Trusted)
+	fmt.Println(c.Leases.Max, c.Trusted)
 
-	_, err = config.Parse("croft.yaml", []byte("authority: example.org\nleases: {max: soon}"), "/")
+	_, err = config.Parse("croft.yaml", []byte("# two weeks?\nleases: {max: soon}"), "/")
 	fmt.Println(err)
 	// Output:
 	// https://192.0.2.7:12369/am/3.0
-	// urn:publicid:IDN+example.org+authority+cm 14d /srv/croft/trusted
+	// 14d /srv/croft/trusted
 	// croft.yaml:2: "soon" is not a time span (such as 90s, 10m, 12h or 30d)
 }

@@ -7,16 +7,14 @@ import (
 	"net"
 	"net/netip"
 	"text/template"
-
-	"croft/urn"
 )
 
 //go:embed croft.yaml.tmpl
 var files embed.FS
 
-// New writes a configuration file for an authority that listens on an
-// address: every field with its default, explained.
-func New(authority urn.Authority, listen string) ([]byte, error) {
+// New writes a configuration file for a server that listens on an address:
+// every field with its default, explained.
+func New(listen string) ([]byte, error) {
 	t, err := template.New("croft.yaml.tmpl").
 		Option("missingkey=error").
 		ParseFS(files, "croft.yaml.tmpl")
@@ -24,7 +22,7 @@ func New(authority urn.Authority, listen string) ([]byte, error) {
 		return nil, fmt.Errorf("configuration template: %w", err)
 	}
 	c := defaults()
-	c.Authority, c.Listen = authority, listen
+	c.Listen = listen
 	c.complete("")
 	c.Logins.Address = loginAddress(listen)
 	var out bytes.Buffer

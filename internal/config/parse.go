@@ -14,8 +14,6 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
-
-	"croft/urn"
 )
 
 // maxFile bounds what Parse reads.
@@ -63,14 +61,12 @@ func Parse(name string, data []byte, dir string) (*Config, error) {
 	if alias := findAlias(root); alias != nil {
 		return nil, &Error{File: name, Line: line(alias), What: "YAML anchors and aliases are not read here"}
 	}
-	doc := document{Config: defaults()}
+	c := defaults()
 	if root != nil {
-		if err := yaml.NodeToValue(root, &doc, yaml.Strict()); err != nil {
+		if err := yaml.NodeToValue(root, &c, yaml.Strict()); err != nil {
 			return nil, yamlError(name, err)
 		}
 	}
-	c := doc.Config
-	c.Manager = doc.Manager.URN
 	written := c
 	c.complete(dir)
 	v := validator{file: name, root: root}
@@ -80,17 +76,6 @@ func Parse(name string, data []byte, dir string) (*Config, error) {
 	}
 	return &c, nil
 }
-
-// document is a Config as written.
-type document struct {
-	Config  `yaml:",inline"`
-	Manager located `yaml:"manager"`
-}
-
-// located reads a URN so that an error has its place in the file.
-type located struct{ urn.URN }
-
-func (l *located) UnmarshalYAML(n ast.Node) error { return scalar(n, &l.URN) }
 
 // UnmarshalYAML reads a span.
 func (d *Duration) UnmarshalYAML(n ast.Node) error { return scalar(n, d) }
@@ -172,14 +157,6 @@ func (v *validator) fail(field, format string, args ...any) {
 
 // check looks at a configuration as written and as completed.
 func (v *validator) check(written, c *Config) {
-	if c.Authority == "" {
-		v.fail("authority", "missing: the name that this aggregate gives things under, such as example.org")
-	} else if _, err := urn.New(c.Authority, urn.AuthorityType, "cm"); err != nil {
-		v.fail("authority", "%v", err)
-	}
-	if !c.Manager.IsZero() && c.Manager.Type != urn.AuthorityType {
-		v.fail("manager", "%s is not the URN of an authority (such as urn:publicid:IDN+example.org+authority+cm)", c.Manager)
-	}
 	if host, port, err := net.SplitHostPort(c.Listen); err != nil {
 		v.fail("listen", "%q is not HOST:PORT", c.Listen)
 	} else {
