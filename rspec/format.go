@@ -29,6 +29,7 @@ const (
 	nsSharedVLAN    = "http://www.geni.net/resources/rspec/ext/shared-vlan/1"
 	nsSharedVLANOld = "http://www.protogeni.net/resources/rspec/ext/shared-vlan/1"
 	nsEmulab        = "http://www.protogeni.net/resources/rspec/ext/emulab/1"
+	nsSiteInfo      = "http://www.protogeni.net/resources/rspec/ext/site-info/1"
 	nsDelay         = "http://www.protogeni.net/resources/rspec/ext/delay/1"
 	nsOpenFlow3     = "http://www.geni.net/resources/rspec/ext/openflow/3"
 	nsOpenFlow4     = "http://www.geni.net/resources/rspec/ext/openflow/4"
@@ -47,19 +48,19 @@ func (f Format) Namespace() string {
 // Version is the format as GetVersion lists it for requests.
 func (f Format) Version() languages.Version { return f.version("request") }
 
-// AdVersion is the format as GetVersion lists it for advertisements
-// (geni_ad_rspec_versions).
-func (f Format) AdVersion() languages.Version { return f.version("ad") }
-
 func (f Format) version(schema string) languages.Version {
 	v := languages.Version{
 		Type: "GENI", Version: "3",
-		Namespace:  f.Namespace(),
-		Schema:     f.Namespace() + "/" + schema + ".xsd",
-		Extensions: []string{nsEmulab, nsSharedVLAN},
+		Namespace: f.Namespace(),
+		Schema:    f.Namespace() + "/" + schema + ".xsd",
 	}
-	if schema == "ad" {
-		v.Extensions = []string{nsOpstate}
+	switch schema {
+	case "request":
+		v.Extensions = []string{nsEmulab, nsSharedVLAN}
+	case "ad":
+		v.Extensions = []string{nsOpstate, nsSharedVLAN, nsEmulab, nsSiteInfo}
+	case "manifest":
+		v.Extensions = []string{nsUser, nsProxy}
 	}
 	if f == ProtoGENI2 {
 		v.Type, v.Version = "ProtoGENI", "2"

@@ -1,0 +1,337 @@
+package rspec
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"croft/capacity"
+	"croft/inventory"
+	"croft/languages"
+	"croft/request"
+	"croft/urn"
+)
+
+// AdvertisementVersions lists the formats that Advertisement writes.
+func AdvertisementVersions() []languages.Version {
+	return []languages.Version{GENI3.version("ad")}
+}
+
+// AdvertisementOptions are what a caller of ListResources can choose.
+type AdvertisementOptions struct {
+	AvailableOnly bool      // leave out what is not available now
+	Now           time.Time // written as "generated"; the zero time is not
+}
+
+// Advertisement tells what a testbed has: an advertisement RSpec, GENI 3. A
+// nil available takes every host as available. To write advertisements of one
+// testbed again and again, use a Catalogue.
+func Advertisement(snapshot *inventory.Snapshot, available func(*inventory.Host) bool, o AdvertisementOptions) ([]byte, error) {
+	c, err := NewCatalogue(snapshot)
+	if err != nil {
+		return nil, err
+	}
+	return c.Advertisement(available, o), nil
+}
+
+// Catalogue is a testbed made ready for advertisements: all that only changes
+// with the inventory is written, what changes with every reservation is not.
+type Catalogue struct {
+	head, tail string
+	nodes      []catalogueNode
+	links      []catalogueLink
+	size       int
+}
+
+// catalogueNode is the element of a host, cut where its availability goes; or
+// of a switch, which is always there.
+type catalogueNode struct {
+	host        *inventory.Host // nil for a switch
+	start, rest string
+}
+
+type catalogueLink struct {
+	text string
+	ends [2]urn.URN // canonical, of hosts and switches
+}
+
+// NewCatalogue makes a testbed ready for advertisements.
+func NewCatalogue(snapshot *inventory.Snapshot) (*Catalogue, error) {
+	if snapshot == nil || snapshot.Manager.IsZero() {
+		return nil, errors.New("advertising: the inventory has no component manager")
+	}
+	w := &catalogueWriter{Snapshot: snapshot, sites: map[string]*inventory.Site{}, images: map[urn.URN]*inventory.Image{}}
+	for i := range snapshot.Sites {
+		w.sites[snapshot.Sites[i].Name] = &snapshot.Sites[i]
+	}
+	for i := range snapshot.Images {
+		w.images[snapshot.Images[i].ID.Canonical()] = &snapshot.Images[i]
+	}
+	c := &Catalogue{head: w.head(), tail: "</rspec>\n"}
+	for i := range snapshot.Hosts {
+		c.nodes = append(c.nodes, w.host(&snapshot.Hosts[i]))
+	}
+	for i := range snapshot.Switches {
+		c.nodes = append(c.nodes, catalogueNode{start: w.networkSwitch(&snapshot.Switches[i])})
+	}
+	for i := range snapshot.Links {
+		c.links = append(c.links, w.link(&snapshot.Links[i]))
+	}
+	for _, n := range c.nodes {
+		c.size += len(n.start) + len(n.rest) + 40
+	}
+	for _, l := range c.links {
+		c.size += len(l.text)
+	}
+	c.size += len(c.head) + len(c.tail) + 200
+	return c, nil
+}
+
+// Advertisement writes the advertisement of now.
+func (c *Catalogue) Advertisement(available func(*inventory.Host) bool, o AdvertisementOptions) []byte {
+	out := make([]byte, 0, c.size)
+	out = append(out, rootTagOfAd...)
+	if !o.Now.IsZero() {
+		out = append(out, ` generated="`+dateTime(o.Now)+`"`...)
+	}
+	out = append(out, ">\n"...)
+	out = append(out, c.head...)
+	var gone map[urn.URN]bool
+	for i := range c.nodes {
+		n := &c.nodes[i]
+		if n.host == nil {
+			out = append(out, n.start...)
+			continue
+		}
+		now := available == nil || available(n.host)
+		if !now && o.AvailableOnly {
+			if gone == nil {
+				gone = map[urn.URN]bool{}
+			}
+			gone[n.host.ID.Canonical()] = true
+			continue
+		}
+		out = append(out, n.start...)
+		out = append(out, `    <available now="`+strconv.FormatBool(now)+"\"/>\n"...)
+		out = append(out, n.rest...)
+	}
+	for i := range c.links {
+		if l := &c.links[i]; !gone[l.ends[0]] && !gone[l.ends[1]] {
+			out = append(out, l.text...)
+		}
+	}
+	return append(out, c.tail...)
+}
+
+const rootTagOfAd = `<?xml version="1.0" encoding="UTF-8"?>
+<rspec xmlns="http://www.geni.net/resources/rspec/3" xmlns:emulab="` + nsEmulab + `"` +
+	` xmlns:xsi="` + nsXSI + `" xsi:schemaLocation="http://www.geni.net/resources/rspec/3 http://www.geni.net/resources/rspec/3/ad.xsd` +
+	` ` + nsOpstate + ` ` + nsOpstate + `/ad.xsd` +
+	` ` + nsSharedVLAN + ` ` + nsSharedVLAN + `/ad.xsd"` +
+	` type="advertisement"`
+
+// catalogueWriter writes the elements of a testbed.
+type catalogueWriter struct {
+	*inventory.Snapshot
+	sites  map[string]*inventory.Site
+	images map[urn.URN]*inventory.Image
+}
+
+// line is what elements below the root start with.
+const line = "\n  "
+
+func written(f fragment) string {
+	var b strings.Builder
+	f.write(&b, line)
+	return strings.TrimPrefix(b.String(), "\n") + "\n"
+}
+
+// head is all that concerns the testbed as a whole.
+func (w *catalogueWriter) head() string {
+	var b strings.Builder
+	for _, e := range w.External {
+		f := fragment{name: "external_ref"}
+		f.attr("component_id", e.Interface.String())
+		f.attr("component_manager_id", e.Manager.String())
+		b.WriteString(written(f))
+	}
+	for _, f := range w.opstates() {
+		b.WriteString(written(f))
+	}
+	if len(w.SharedVLANs) > 0 {
+		f := fragment{name: "rspec_shared_vlan", attrs: []pair{{"xmlns", nsSharedVLAN}}}
+		for _, v := range w.SharedVLANs {
+			a := fragment{name: "available"}
+			a.attr("name", v.Name)
+			if v.Tag != 0 {
+				a.attr("localTag", strconv.Itoa(v.Tag))
+			}
+			if v.Restricted {
+				a.attr("restricted", "true")
+			}
+			f.kids = append(f.kids, a)
+		}
+		b.WriteString(written(f))
+	}
+	info := fragment{name: "site_info", attrs: []pair{{"xmlns", nsSiteInfo}}}
+	for i := range w.Sites {
+		if f, ok := location(&w.Sites[i]); ok {
+			info.kids = append(info.kids, f)
+		}
+	}
+	if len(info.kids) > 0 {
+		b.WriteString(written(info))
+	}
+	return b.String()
+}
+
+// host writes a host as a node.
+func (w *catalogueWriter) host(h *inventory.Host) catalogueNode {
+	f := fragment{name: "node"}
+	f.attr("component_id", h.ID.String())
+	f.attr("component_manager_id", w.Manager.String())
+	f.attr("component_name", h.Name)
+	f.attr("exclusive", strconv.FormatBool(!h.Shared))
+	for _, name := range h.HardwareTypes {
+		t := fragment{name: "hardware_type"}
+		t.attr("name", name)
+		if slots := slots(h); slots > 0 {
+			t.kids = append(t.kids, fragment{name: "emulab:node_type", attrs: []pair{{"type_slots", strconv.Itoa(slots)}}})
+		}
+		f.kids = append(f.kids, t)
+	}
+	for _, name := range h.Types {
+		f.kids = append(f.kids, w.sliverType(h, name))
+	}
+	if site := w.sites[h.Site]; site != nil {
+		if l, ok := location(site); ok {
+			f.kids = append(f.kids, l)
+		}
+	}
+	for i := range h.Interfaces {
+		f.kids = append(f.kids, advertisedInterface(&h.Interfaces[i]))
+	}
+	// The availability goes first, so that the element can be cut behind its
+	// start tag.
+	text := written(f)
+	if len(f.kids) == 0 {
+		start := strings.TrimSuffix(text, "/>\n") + ">\n"
+		return catalogueNode{host: h, start: start, rest: "  </node>\n"}
+	}
+	end := strings.Index(text, ">\n") + len(">\n")
+	return catalogueNode{host: h, start: text[:end], rest: text[end:]}
+}
+
+// slots is how many nodes a host holds at once; 0 if no number says.
+func slots(h *inventory.Host) int {
+	if !h.Shared {
+		return 1
+	}
+	return h.MaxSlivers
+}
+
+// networkSwitch writes a switch as a node that nothing can be made on, as
+// Emulab does.
+func (w *catalogueWriter) networkSwitch(s *inventory.Switch) string {
+	f := fragment{name: "node"}
+	f.attr("component_id", s.ID.String())
+	f.attr("component_manager_id", w.Manager.String())
+	f.attr("component_name", s.Name)
+	f.attr("exclusive", "false")
+	if len(s.HardwareTypes) == 0 {
+		f.kids = append(f.kids, fragment{name: "hardware_type", attrs: []pair{{"name", "switch"}}})
+	}
+	for _, name := range s.HardwareTypes {
+		f.kids = append(f.kids, fragment{name: "hardware_type", attrs: []pair{{"name", name}}})
+	}
+	f.kids = append(f.kids, fragment{name: "available", attrs: []pair{{"now", "true"}}})
+	if site := w.sites[s.Site]; site != nil {
+		if l, ok := location(site); ok {
+			f.kids = append(f.kids, l)
+		}
+	}
+	for i := range s.Ports {
+		f.kids = append(f.kids, advertisedInterface(&s.Ports[i]))
+	}
+	return written(f)
+}
+
+// sliverType writes a sliver type and the images that a host boots of it. The
+// first image is the default.
+func (w *catalogueWriter) sliverType(h *inventory.Host, name request.SliverType) fragment {
+	f := fragment{name: "sliver_type"}
+	f.attr("name", string(name))
+	t, ok := w.Type(name)
+	if !ok {
+		return f
+	}
+	can := map[urn.URN]bool{}
+	for _, id := range h.Images {
+		can[id.Canonical()] = true
+	}
+	for _, id := range t.Images {
+		if len(can) > 0 && !can[id.Canonical()] {
+			continue
+		}
+		image := fragment{name: "disk_image"}
+		image.attr("name", id.String())
+		if i := w.images[id.Canonical()]; i != nil {
+			image.attr("os", i.OS)
+			image.attr("version", i.Version)
+			image.attr("description", i.Description)
+		}
+		if len(f.kids) == 0 {
+			image.attr("default", "true")
+		}
+		f.kids = append(f.kids, image)
+	}
+	return f
+}
+
+// location writes where a site is. The schema wants a country; a site without
+// one is not told.
+func location(s *inventory.Site) (fragment, bool) {
+	f := fragment{name: "location"}
+	f.attr("country", s.Country)
+	if s.Latitude != 0 || s.Longitude != 0 {
+		f.attr("latitude", degrees(s.Latitude))
+		f.attr("longitude", degrees(s.Longitude))
+	}
+	return f, s.Country != ""
+}
+
+func degrees(d float64) string { return strconv.FormatFloat(d, 'f', -1, 64) }
+
+func advertisedInterface(i *inventory.Interface) fragment {
+	f := fragment{name: "interface"}
+	f.attr("component_id", i.ID.String())
+	f.attr("component_name", i.Name)
+	f.attr("role", string(i.Role))
+	return f
+}
+
+// link writes a cable or a trunk, with what it carries in each direction.
+func (w *catalogueWriter) link(l *inventory.Link) catalogueLink {
+	f := fragment{name: "link"}
+	f.attr("component_id", l.ID.String())
+	f.attr("component_name", l.Name)
+	f.kids = append(f.kids, fragment{name: "component_manager", attrs: []pair{{"name", w.Manager.String()}}})
+	for _, end := range l.Ends {
+		f.kids = append(f.kids, fragment{name: "interface_ref", attrs: []pair{{"component_id", end.Interface.String()}}})
+	}
+	for i, end := range l.Ends {
+		p := fragment{name: "property"}
+		p.attr("source_id", end.Interface.String())
+		p.attr("dest_id", l.Ends[1-i].Interface.String())
+		if l.Capacity > 0 {
+			p.attr("capacity", kbps(l.Capacity))
+		}
+		f.kids = append(f.kids, p)
+	}
+	f.kids = append(f.kids, fragment{name: "link_type", attrs: []pair{{"name", "ethernet"}}})
+	return catalogueLink{text: written(f), ends: [2]urn.URN{l.Ends[0].Node.Canonical(), l.Ends[1].Node.Canonical()}}
+}
+
+func kbps(rate capacity.Kbps) string { return fmt.Sprint(int64(rate)) }

@@ -1,0 +1,398 @@
+package rspec
+
+import (
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/beevik/etree"
+
+	"croft/request"
+	"croft/slivers"
+	"croft/urn"
+)
+
+// annotation puts slivers into one document.
+type annotation struct {
+	*document
+	manager urn.URN
+	gateway slivers.Login
+	edits   edits
+
+	nodes map[request.ClientID]*slivers.Sliver // to be shown
+	links map[request.ClientID]*slivers.Sliver
+	used  map[*slivers.Sliver]bool // found in the document
+
+	interfaces func(node, iface request.ClientID) *slivers.Interface // of any node shown
+	known      func(iface request.ClientID) bool                     // interface of a node of the slice, in any document
+}
+
+// annotate notes the edits that make the document a manifest of the slivers.
+// Nodes and links of ours that have none are taken out.
+func (a *annotation) annotate() {
+	own := map[*slivers.Sliver]bool{}
+	for _, n := range a.document.nodes {
+		if n.ours {
+			own[a.nodes[n.id]] = true
+		}
+	}
+	for _, l := range a.document.links {
+		if a.reachOf(l, a.known) != elsewhere {
+			own[a.links[l.id]] = true
+		}
+	}
+	// What has a sliver but is not ours is of a manager that once was us,
+	// unless the sliver is that of something that is ours.
+	for _, n := range a.document.nodes {
+		switch s := a.nodes[n.id]; {
+		case s != nil && (n.ours || !own[s]):
+			a.used[s] = true
+			a.node(n, s)
+		case n.ours:
+			a.removeElement(&a.edits, n.Element)
+		}
+	}
+	for _, l := range a.document.links {
+		reach := a.reachOf(l, a.known)
+		switch s := a.links[l.id]; {
+		case s != nil && (reach != elsewhere || !own[s]):
+			a.used[s] = true
+			a.link(l, s)
+		case reach == within || reach == across:
+			a.removeElement(&a.edits, l.Element)
+		}
+	}
+}
+
+// setURN sets an attribute unless it names the same thing already.
+func (a *annotation) setURN(e *etree.Element, key string, id urn.URN) {
+	if id.IsZero() {
+		return
+	}
+	if is, err := urn.Parse(attr(e, key)); err == nil && is.Equal(id) {
+		return
+	}
+	a.setAttr(&a.edits, e, key, id.String())
+}
+
+func (a *annotation) setMissing(e *etree.Element, key, value string) {
+	if attr(e, key) == "" && value != "" {
+		a.setAttr(&a.edits, e, key, value)
+	}
+}
+
+func (a *annotation) node(n *nodeElement, s *slivers.Sliver) {
+	e, facts := n.Element, s.Node
+	if facts == nil {
+		facts = &slivers.NodeFacts{}
+	}
+	a.setURN(e, "component_id", facts.Host)
+	a.setMissing(e, "component_manager_id", a.managerOf(s).String())
+	a.setURN(e, "sliver_id", s.URN)
+	switch text := strings.ToLower(attr(e, "exclusive")); {
+	case facts.Exclusive && text != "true" && text != "1":
+		a.setAttr(&a.edits, e, "exclusive", "true")
+	case !facts.Exclusive && text != "false" && text != "0":
+		a.setAttr(&a.edits, e, "exclusive", "false")
+	}
+	var kids []fragment
+	types := a.childrenOf(e, "sliver_type")
+	if len(types) == 0 && facts.SliverType != "" {
+		kids = append(kids, sliverType(e, facts))
+	} else if len(types) > 0 {
+		a.setMissing(types[0], "name", string(facts.SliverType))
+	}
+	kids = append(kids, a.nodeInterfaces(e, facts)...)
+	for _, h := range a.childrenOf(e, "host") { // of an earlier manifest
+		a.removeElement(&a.edits, h)
+	}
+	if facts.Hostname != "" {
+		host := fragment{name: named(e, "host")}
+		host.attr("name", facts.Hostname)
+		kids = append(kids, host)
+	}
+	kids = append(kids, a.services(e, s, facts)...)
+	a.appendTo(&a.edits, e, kids)
+}
+
+func (a *annotation) managerOf(s *slivers.Sliver) urn.URN {
+	if !s.Manager.IsZero() {
+		return s.Manager
+	}
+	return a.manager
+}
+
+// sliverType is the type of a node whose request left it open.
+func sliverType(parent *etree.Element, facts *slivers.NodeFacts) fragment {
+	t := fragment{name: named(parent, "sliver_type")}
+	t.attr("name", string(facts.SliverType))
+	if !facts.Image.IsZero() {
+		image := fragment{name: named(parent, "disk_image")}
+		image.attr("name", facts.Image.String())
+		t.kids = append(t.kids, image)
+	}
+	return t
+}
+
+// nodeInterfaces annotates the interfaces of a node and returns those that the
+// document does not have.
+func (a *annotation) nodeInterfaces(e *etree.Element, facts *slivers.NodeFacts) []fragment {
+	elements := map[request.ClientID]*etree.Element{}
+	for _, i := range a.childrenOf(e, "interface") {
+		elements[request.ClientID(attr(i, "client_id"))] = i
+	}
+	var kids []fragment
+	for j := range facts.Interfaces {
+		i := &facts.Interfaces[j]
+		element := elements[i.ID]
+		if element == nil {
+			kids = append(kids, interfaceFragment(e, i))
+			continue
+		}
+		a.setURN(element, "component_id", i.Component)
+		if hw, ok := parseMAC(attr(element, "mac_address")); len(i.MAC) > 0 && !(ok && hw.String() == i.MAC.String()) {
+			a.setAttr(&a.edits, element, "mac_address", i.MAC.String())
+		}
+		a.appendTo(&a.edits, element, a.ips(element, i.Addresses))
+	}
+	return kids
+}
+
+// ips completes the addresses of an interface and returns those that the
+// document does not have.
+func (a *annotation) ips(e *etree.Element, addresses []netip.Prefix) []fragment {
+	elements := a.childrenOf(e, "ip")
+	taken := map[*etree.Element]bool{}
+	match := func(is func(netip.Addr) bool) *etree.Element {
+		for _, ip := range elements {
+			text, _, _ := strings.Cut(attr(ip, "address"), "/")
+			if addr, err := netip.ParseAddr(text); err == nil && !taken[ip] && is(addr.Unmap()) {
+				taken[ip] = true
+				return ip
+			}
+		}
+		return nil
+	}
+	var kids []fragment
+	for _, p := range addresses {
+		ip := match(func(q netip.Addr) bool { return q == p.Addr() })
+		if ip == nil {
+			if ip = match(netip.Addr.IsUnspecified); ip != nil {
+				a.setAttr(&a.edits, ip, "address", p.Addr().String())
+			}
+		}
+		if ip == nil {
+			kids = append(kids, ipFragment(e, p))
+			continue
+		}
+		if mask := attr(ip, "netmask"); mask == "" && !strings.Contains(attr(ip, "address"), "/") || mask == "0.0.0.0" || mask == "0" {
+			a.setAttr(&a.edits, ip, "netmask", netmask(p))
+		}
+		a.setMissing(ip, "type", addressType(p))
+	}
+	return kids
+}
+
+func interfaceFragment(parent *etree.Element, i *slivers.Interface) fragment {
+	f := fragment{name: named(parent, "interface")}
+	f.attr("client_id", string(i.ID))
+	f.attr("component_id", i.Component.String())
+	f.attr("mac_address", i.MAC.String())
+	for _, p := range i.Addresses {
+		f.kids = append(f.kids, ipFragment(parent, p))
+	}
+	return f
+}
+
+func ipFragment(parent *etree.Element, p netip.Prefix) fragment {
+	f := fragment{name: named(parent, "ip")}
+	f.attr("address", p.Addr().String())
+	f.attr("netmask", netmask(p))
+	f.attr("type", addressType(p))
+	return f
+}
+
+func addressType(p netip.Prefix) string {
+	if p.Addr().Is4() {
+		return "ipv4"
+	}
+	return "ipv6"
+}
+
+// netmask writes the mask as RSpecs do: with dots for IPv4, as a length for
+// IPv6.
+func netmask(p netip.Prefix) string {
+	if p.Addr().Is4() {
+		return net.IP(net.CIDRMask(p.Bits(), 32)).String()
+	}
+	return strconv.Itoa(p.Bits())
+}
+
+// services writes who can log in to a node and how: into the services of the
+// document, or as one to be added.
+func (a *annotation) services(e *etree.Element, s *slivers.Sliver, facts *slivers.NodeFacts) []fragment {
+	have := a.childrenOf(e, "services")
+	for _, services := range have { // logins of an earlier manifest
+		for child := range services.ChildElementsSeq() {
+			if a.core(child, "login") || a.is(child, nsUser, "services_user") {
+				a.removeElement(&a.edits, child)
+			}
+		}
+	}
+	if s.Allocation != slivers.Provisioned || facts.Login.Host == "" {
+		return nil
+	}
+	parent := e
+	if len(have) > 0 {
+		parent = have[0]
+	}
+	logins := a.logins(parent, facts)
+	if len(have) > 0 || len(logins) == 0 {
+		a.appendTo(&a.edits, parent, logins)
+		return nil
+	}
+	return []fragment{{name: named(e, "services"), kids: logins}}
+}
+
+// logins are the elements for each user of a node: login, and services_user
+// of the extension user/1 with the keys that open it; before them, jFed's
+// proxy where the way in is through a gateway.
+func (a *annotation) logins(parent *etree.Element, facts *slivers.NodeFacts) []fragment {
+	var list []fragment
+	login := func(at slivers.Login, user string) {
+		f := fragment{name: named(parent, "login")}
+		f.attr("authentication", "ssh-keys")
+		f.attr("hostname", at.Host)
+		if at.Port != 0 {
+			f.attr("port", strconv.Itoa(at.Port))
+		}
+		f.attr("username", user)
+		list = append(list, f)
+	}
+	for _, u := range facts.Users {
+		if u.Login == "" {
+			continue
+		}
+		if a.gateway.Host != "" {
+			f := fragment{name: "proxy:proxy"}
+			f.attr("xmlns:proxy", nsProxy)
+			f.attr("proxy", u.Login+"@"+hostPort(a.gateway))
+			f.attr("for", u.Login+"@"+hostPort(facts.Login))
+			list = append(list, f)
+			login(a.gateway, u.Login)
+		}
+		login(facts.Login, u.Login)
+	}
+	for _, u := range facts.Users {
+		if u.Login == "" {
+			continue
+		}
+		f := fragment{name: "user:services_user"}
+		f.attr("xmlns:user", nsUser)
+		f.attr("login", u.Login)
+		f.attr("user_urn", u.URN.String())
+		for _, key := range u.Keys {
+			f.kids = append(f.kids, fragment{name: "user:public_key", text: key})
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// hostPort writes the address of a login.
+func hostPort(l slivers.Login) string {
+	if l.Port == 0 {
+		return l.Host
+	}
+	return net.JoinHostPort(l.Host, strconv.Itoa(l.Port))
+}
+
+func (a *annotation) link(l *linkElement, s *slivers.Sliver) {
+	e := l.Element
+	a.setURN(e, "sliver_id", s.URN)
+	if _, ok := lookupAttr(e, "vlantag"); !ok { // required by manifest.xsd; 0 for untagged
+		a.setAttr(&a.edits, e, "vlantag", "0")
+	}
+	for _, ref := range l.ends {
+		if node, end := a.end(s, request.ClientID(attr(ref, "client_id"))); end != nil {
+			a.setURN(ref, "sliver_id", end.Sliver)
+			if i := a.interfaces(node, end.Interface); i != nil {
+				a.setURN(ref, "component_id", i.Component)
+			}
+		}
+	}
+	if !l.ours {
+		f := fragment{name: named(e, "component_manager")}
+		f.attr("name", a.managerOf(s).String())
+		a.appendTo(&a.edits, e, []fragment{f})
+	}
+}
+
+// end finds the end of a link at an interface.
+func (a *annotation) end(s *slivers.Sliver, id request.ClientID) (request.ClientID, *slivers.End) {
+	if s.Link == nil {
+		return "", nil
+	}
+	for i := range s.Link.Ends {
+		if s.Link.Ends[i].Interface == id {
+			return s.Link.Ends[i].Node, &s.Link.Ends[i]
+		}
+	}
+	return "", nil
+}
+
+// nodeFragment is the element of a node that no RSpec asked for.
+func (a *annotation) nodeFragment(root *etree.Element, s *slivers.Sliver) fragment {
+	f := fragment{name: named(root, "node")}
+	f.attr("client_id", string(s.ClientID))
+	facts := s.Node
+	if facts == nil {
+		facts = &slivers.NodeFacts{}
+	}
+	f.attr("component_id", facts.Host.String())
+	f.attr("component_manager_id", a.managerOf(s).String())
+	f.attr("exclusive", strconv.FormatBool(facts.Exclusive))
+	f.attr("sliver_id", s.URN.String())
+	if facts.SliverType != "" {
+		f.kids = append(f.kids, sliverType(root, facts))
+	}
+	for i := range facts.Interfaces {
+		f.kids = append(f.kids, interfaceFragment(root, &facts.Interfaces[i]))
+	}
+	if facts.Hostname != "" {
+		host := fragment{name: named(root, "host")}
+		host.attr("name", facts.Hostname)
+		f.kids = append(f.kids, host)
+	}
+	if s.Allocation == slivers.Provisioned && facts.Login.Host != "" {
+		if logins := a.logins(root, facts); len(logins) > 0 {
+			f.kids = append(f.kids, fragment{name: named(root, "services"), kids: logins})
+		}
+	}
+	return f
+}
+
+// linkFragment is the element of a link that no RSpec asked for.
+func (a *annotation) linkFragment(root *etree.Element, s *slivers.Sliver) fragment {
+	f := fragment{name: named(root, "link")}
+	f.attr("client_id", string(s.ClientID))
+	f.attr("sliver_id", s.URN.String())
+	f.attr("vlantag", "0")
+	manager := fragment{name: named(root, "component_manager")}
+	manager.attr("name", a.managerOf(s).String())
+	f.kids = append(f.kids, manager)
+	if s.Link == nil {
+		return f
+	}
+	for _, end := range s.Link.Ends {
+		ref := fragment{name: named(root, "interface_ref")}
+		ref.attr("client_id", string(end.Interface))
+		if i := a.interfaces(end.Node, end.Interface); i != nil {
+			ref.attr("component_id", i.Component.String())
+		}
+		ref.attr("sliver_id", end.Sliver.String())
+		f.kids = append(f.kids, ref)
+	}
+	return f
+}
