@@ -85,7 +85,7 @@ func ParseCertificate(der []byte) (*Certificate, error) {
 		return nil, fmt.Errorf("read certificate: %d bytes, more than %d", len(der), maxCertificate)
 	}
 	var e C.glue_error
-	x := C.glue_parse_certificate((*C.uchar)(unsafe.SliceData(der)), C.size_t(len(der)), &e)
+	x := C.glue_parse_certificate((*C.uchar)(&der[0]), C.size_t(len(der)), &e)
 	if x == nil {
 		return nil, fmt.Errorf("read certificate: %w", newError(&e))
 	}
@@ -252,4 +252,12 @@ func goKey(spki []byte) crypto.PublicKey {
 		return key
 	}
 	return nil
+}
+
+// hosts names what a server's certificate is for.
+func (c *Certificate) hosts() string {
+	if len(c.DNSNames) > 0 {
+		return strings.Join(c.DNSNames, ", ")
+	}
+	return c.String()
 }

@@ -69,6 +69,42 @@ int glue_stack_len(const STACK_OF(X509) *s);
 X509 *glue_stack_at(const STACK_OF(X509) *s, int i);
 void glue_stack_free(STACK_OF(X509) *s);
 
+/* tls.c */
+enum {
+	GLUE_DONE,      /* the call did what it was asked to */
+	GLUE_WANT_DATA, /* more ciphertext from the peer is needed */
+	GLUE_CLOSED,    /* the peer said that it sends no more */
+	GLUE_VERIFY,    /* the peer's certificates wait for a verdict */
+	GLUE_FAILED     /* the connection is broken; error says why */
+};
+
+enum { GLUE_REASON_OTHER, GLUE_REASON_PLAIN_HTTP, GLUE_REASON_NO_CERTIFICATE,
+	GLUE_REASON_OLD_PROTOCOL, GLUE_REASON_NO_CIPHER };
+
+typedef struct {
+	int n;          /* bytes read or written */
+	int status;     /* one of the above */
+	int outgoing;   /* whether ciphertext waits to be sent */
+	int partial;    /* whether a part of a record has been received */
+	int reason;     /* for GLUE_FAILED */
+	glue_error error;
+} glue_result;
+
+SSL_CTX *glue_context_new(int server, int sha1, glue_error *e);
+int glue_context_identity(SSL_CTX *ctx, X509 **chain, size_t n,
+	const void *key, size_t keylen, glue_error *e);
+SSL *glue_conn_new(SSL_CTX *ctx, int server, const char *name, glue_error *e);
+/* in is ciphertext that has arrived since the last call. */
+void glue_handshake(SSL *s, const void *in, size_t inlen, glue_result *r);
+void glue_read(SSL *s, const void *in, size_t inlen, void *out, size_t outlen, glue_result *r);
+void glue_write(SSL *s, const void *data, size_t len, glue_result *r);
+void glue_close_notify(SSL *s);
+/* Takes ciphertext to be sent; returns how much. */
+size_t glue_outgoing(SSL *s, void *out, size_t len);
+/* X509_V_OK accepts the peer's certificates, another X509_V_ code refuses. */
+void glue_set_verdict(SSL *s, int code);
+STACK_OF(X509) *glue_peer_chain(SSL *s);
+
 /* error.c */
 void glue_clear_errors(void);
 void glue_take_error(glue_error *e, const char *otherwise);

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"runtime"
 	"time"
-	"unsafe"
 )
 
 // maxCRL is the largest revocation list that is read, in bytes.
@@ -71,7 +70,7 @@ func parseCRL(der []byte) (*CRL, error) {
 		return nil, fmt.Errorf("read revocation list: %d bytes, want 1 to %d", len(der), maxCRL)
 	}
 	var e C.glue_error
-	x := C.glue_parse_crl((*C.uchar)(unsafe.SliceData(der)), C.size_t(len(der)), &e)
+	x := C.glue_parse_crl((*C.uchar)(&der[0]), C.size_t(len(der)), &e)
 	if x == nil {
 		return nil, fmt.Errorf("read revocation list: %w", newError(&e))
 	}
