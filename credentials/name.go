@@ -1,6 +1,7 @@
 package credentials
 
 import (
+	"slices"
 	"strings"
 
 	"croft/internal/openssl"
@@ -29,6 +30,10 @@ func nameOf(c *openssl.Certificate) (urn.URN, error) {
 	}
 	return found, nil
 }
+
+// hasPublicID reports whether a certificate carries any publicid URN, be it
+// broken.
+func hasPublicID(c *openssl.Certificate) bool { return slices.ContainsFunc(c.URIs, isPublicID) }
 
 func isPublicID(uri string) bool {
 	const start = "urn:publicid:"

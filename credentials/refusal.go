@@ -21,3 +21,11 @@ func refuse(format string, args ...any) *Refusal {
 func because(err error, format string, args ...any) *Refusal {
 	return &Refusal{Text: fmt.Sprintf(format, args...) + ": " + err.Error(), Err: err}
 }
+
+// asRefusal makes any error one.
+func asRefusal(err error) *Refusal {
+	if r, ok := err.(*Refusal); ok {
+		return r
+	}
+	return &Refusal{Text: err.Error(), Err: err}
+}
