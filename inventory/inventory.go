@@ -1,6 +1,10 @@
 // Package inventory holds the testbed as its operator declares it: hosts,
-// what they can give, and what they can be asked for. A Snapshot is immutable;
-// a reload makes a new one.
+// what they can give, what they can be asked for, and how they are wired. A
+// Snapshot is immutable; a reload makes a new one.
+//
+// Operators write inventory.yaml, which Load and Parse read; Schema describes
+// it for editors. Lines that would repeat themselves are written once: names
+// stand for ranges ("pc[001-160]"), and hardware types are templates of hosts.
 package inventory
 
 import (
@@ -11,15 +15,22 @@ import (
 
 // Snapshot is the testbed at one time. Nothing in it may be changed.
 type Snapshot struct {
-	Authority urn.Authority
-	Manager   urn.URN   // the component manager: urn:…+authority+cm
-	Aliases   []urn.URN // further names of the same manager
-	Sites     []Site
-	Images    []Image
-	Types     []SliverType
-	Hosts     []Host
-	Pools     Pools
-	Digest    string // of the whole content: equal digests, equal inventories
+	Authority     urn.Authority
+	Manager       urn.URN   // the component manager: urn:…+authority+cm
+	Aliases       []urn.URN // further names of the same manager
+	Sites         []Site
+	Images        []Image
+	Types         []SliverType
+	HardwareTypes []HardwareType // the declared ones; hosts may name others
+	Hosts         []Host
+	Switches      []Switch
+	Links         []Link
+	SharedVLANs   []SharedVLAN
+	External      []External
+	Pools         Pools
+	Digest        string // of the whole content: equal digests, equal inventories
+
+	hosts map[urn.URN]int // canonical URN to index in Hosts; nil if not built by Parse
 }
 
 // Managers lists the manager's URN and its aliases.
@@ -27,6 +38,13 @@ func (s *Snapshot) Managers() []urn.URN { return append([]urn.URN{s.Manager}, s.
 
 // Host returns the host of that URN.
 func (s *Snapshot) Host(id urn.URN) (*Host, bool) {
+	if s.hosts != nil {
+		i, ok := s.hosts[id.Canonical()]
+		if !ok {
+			return nil, false
+		}
+		return &s.Hosts[i], true
+	}
 	for i := range s.Hosts {
 		if s.Hosts[i].ID.Equal(id) {
 			return &s.Hosts[i], true
@@ -35,11 +53,19 @@ func (s *Snapshot) Host(id urn.URN) (*Host, bool) {
 	return nil, false
 }
 
-// Type returns the sliver type of that name.
+// Type returns the sliver type of that name, or the one that has it as an
+// alias.
 func (s *Snapshot) Type(name request.SliverType) (*SliverType, bool) {
 	for i := range s.Types {
 		if s.Types[i].Name == name {
 			return &s.Types[i], true
+		}
+	}
+	for i := range s.Types {
+		for _, alias := range s.Types[i].Aliases {
+			if alias == name {
+				return &s.Types[i], true
+			}
 		}
 	}
 	return nil, false
@@ -56,9 +82,17 @@ type Site struct {
 // SliverType is a way to make nodes, and its defaults.
 type SliverType struct {
 	Name    request.SliverType
-	Driver  string          // the driver that makes such nodes
-	Default capacity.Amount // what a node takes that does not say
-	Images  []urn.URN       // those it can boot; the first is the default
+	Aliases []request.SliverType // what requests may call it besides
+	Driver  string               // the driver that makes such nodes
+	Default capacity.Amount      // what a node takes that does not say
+	Images  []urn.URN            // those it can boot; the first is the default
+
+	// WholeHost says that each node takes a host of its own, as raw-pc does.
+	WholeHost bool
+
+	// Shaping says that the driver can give links of such nodes a rate, a
+	// latency and a loss.
+	Shaping bool
 }
 
 // Image is a system that nodes can boot.
@@ -70,6 +104,14 @@ type Image struct {
 	Version      string
 	Architecture string
 	Source       string // what the driver needs to find it; "" for the driver's own
+	URL          string // by which requests may name it besides; may be empty
+}
+
+// HardwareType is a model of machine.
+type HardwareType struct {
+	Name        string
+	Description string
+	Properties  map[string]string // what is to be known of it: "processor", "gpus", …
 }
 
 // Host is one component: a machine, or a share of one, that nodes are placed
@@ -79,23 +121,80 @@ type Host struct {
 	Name          string
 	Site          string // name of a Site
 	HardwareTypes []string
-	Types         []request.SliverType // those it can make
+	Types         []request.SliverType // those it can make; the first is the default
+	Images        []urn.URN            // of its types' images, those it can boot; empty for all
 	Exclusive     bool                 // it can be given whole to one slice
 	Shared        bool                 // it can hold nodes of several slices
-	Capacity      capacity.Amount
-	MaxSlivers    int    // most nodes on it; 0 for no limit but the capacity
-	OutOfService  string // why it takes no new nodes; "" if it does
+	Capacity      capacity.Amount      // zero dimensions are not counted
+	MaxSlivers    int                  // most nodes on it; 0 for no limit but the capacity
+	OutOfService  string               // why it takes no new nodes; "" if it does
 	Interfaces    []Interface
+	Properties    map[string]string // its own, and those of its hardware types that it does not override
 }
 
-// Interface is a network interface of a host.
+// Interface is a network interface of a host or a port of a switch.
 type Interface struct {
 	ID    urn.URN
 	Name  string
-	Speed capacity.Kbps
+	Speed capacity.Kbps // 0 if not known
+	Role  Role
+}
+
+// Role is what an interface is for.
+type Role string
+
+// The roles of interfaces, as advertisements name them.
+const (
+	Experimental Role = "experimental" // links of experiments may use it
+	Control      Role = "control"      // logins and management; never given out
+)
+
+// Switch forwards frames between the interfaces and trunks that end on it.
+type Switch struct {
+	ID            urn.URN
+	Name          string
+	Site          string
+	HardwareTypes []string
+	Ports         []Interface // those that a link ends on
+}
+
+// Link is a physical connection: a cable from a host to a switch or to another
+// host, or a trunk between switches.
+type Link struct {
+	ID       urn.URN
+	Name     string
+	Ends     [2]Port
+	Capacity capacity.Kbps // of each direction; 0 if not known
+}
+
+// Port is the end of a Link.
+type Port struct {
+	Node      urn.URN // host or switch; zero if the end is outside this testbed
+	Interface urn.URN
+}
+
+// SharedVLAN is a network that links of several slices can be ports of, by its
+// name.
+type SharedVLAN struct {
+	Name       string
+	Tag        int  // 0 if not fixed
+	Restricted bool // only for those whom the operator allows
+}
+
+// External is an interface of another aggregate that this testbed is wired to.
+type External struct {
+	Interface urn.URN
+	Manager   urn.URN
 }
 
 // Pools are what links draw on.
 type Pools struct {
-	Addresses string // CIDR that addresses are assigned from when a request gives none
+	Addresses string      // CIDR that addresses are assigned from when a request gives none
+	VLANs     []VLANRange // tags for links; empty if the testbed needs none
 }
+
+// VLANRange is the VLAN tags from First to Last, both included.
+type VLANRange struct{ First, Last int }
+
+// DefaultAddresses is the pool of addresses when the operator names none.
+const DefaultAddresses = "10.10.0.0/16"

@@ -1,0 +1,121 @@
+package inventory
+
+import (
+	"crypto/sha256"
+	"os"
+	"reflect"
+	"sync"
+	"time"
+
+	"croft/urn"
+)
+
+// Watcher holds the inventory of a file and reads it again on demand. While
+// the file is wrong, the last good snapshot stays. It may be used by many at
+// once.
+type Watcher struct {
+	path string
+
+	mu       sync.Mutex
+	snapshot *Snapshot
+	seen     stamp             // of the file when it was read last, right or wrong
+	content  [sha256.Size]byte // read last
+}
+
+// stamp tells whether a file was touched without reading it.
+type stamp struct {
+	modified time.Time
+	size     int64
+}
+
+// Open loads the inventory in a file and watches over it.
+func Open(path string) (*Watcher, error) {
+	w := &Watcher{path: path}
+	if _, err := w.Reload(); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Snapshot returns the last good snapshot.
+func (w *Watcher) Snapshot() *Snapshot {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.snapshot
+}
+
+// Reload reads the file and reports whether the inventory has changed. If the
+// file is wrong, the error says how, and the snapshot stays as it was.
+func (w *Watcher) Reload() (changed bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.reload()
+}
+
+// Poll is Reload if the file looks touched since it was read, else nothing: a
+// wrong file is told of once, not each time.
+func (w *Watcher) Poll() (changed bool, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	info, err := os.Stat(w.path)
+	if err == nil && (stamp{info.ModTime(), info.Size()}) == w.seen {
+		return false, nil
+	}
+	if err != nil && w.seen == (stamp{}) {
+		return false, nil // still absent
+	}
+	return w.reload()
+}
+
+func (w *Watcher) reload() (bool, error) {
+	// The stamp is taken before reading: a write in between is seen next time.
+	w.seen = stamp{}
+	if info, err := os.Stat(w.path); err == nil {
+		w.seen = stamp{info.ModTime(), info.Size()}
+	}
+	data, err := readFile(w.path)
+	if err != nil {
+		return false, err
+	}
+	content := sha256.Sum256(data)
+	if w.snapshot != nil && content == w.content {
+		return false, nil
+	}
+	s, err := Parse(data, w.path)
+	if err != nil {
+		return false, err
+	}
+	w.content = content
+	changed := w.snapshot == nil || s.Digest != w.snapshot.Digest
+	if changed {
+		w.snapshot = s
+	}
+	return changed, nil
+}
+
+// Changes is how one snapshot's hosts differ from another's.
+type Changes struct {
+	Added, Removed, Altered []urn.URN // in the order of the inventories
+}
+
+// Compare tells what became of the hosts of a snapshot in the next one. Nodes
+// on a removed host keep it until they are given back.
+func Compare(before, after *Snapshot) Changes {
+	var c Changes
+	for i := range before.Hosts {
+		old := &before.Hosts[i]
+		now, stays := after.Host(old.ID)
+		switch {
+		case !stays:
+			c.Removed = append(c.Removed, old.ID)
+		case !reflect.DeepEqual(old, now):
+			c.Altered = append(c.Altered, old.ID)
+		}
+	}
+	for i := range after.Hosts {
+		if _, known := before.Host(after.Hosts[i].ID); !known {
+			c.Added = append(c.Added, after.Hosts[i].ID)
+		}
+	}
+	return c
+}
