@@ -45,7 +45,7 @@ func (s *Service) Act(ctx context.Context, p *credentials.Principal, t Target, a
 }
 
 func (s *Service) act(ctx context.Context, p *credentials.Principal, t Target, action Action, o ActOptions) ([]Outcome, error) {
-	_, unlock, err := s.enter(ctx, p, credentials.PerformOperationalAction, t.Slice, false)
+	_, unlock, err := s.enter(ctx, p, credentials.PerformOperationalAction, t, false)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,6 +43,18 @@ func (s *Service) offers(version languages.Version) error {
 		}
 	}
 	return s.notOffered(version, rspec.ManifestVersions())
+}
+
+// manifestVersion is the format of a manifest for a document in a format: the
+// same where manifests are written in it, else GENI 3.
+func manifestVersion(document languages.Version) languages.Version {
+	offered := rspec.ManifestVersions()
+	for _, v := range offered {
+		if v.Is(document.Type, document.Version) {
+			return v
+		}
+	}
+	return offered[0]
 }
 
 func (s *Service) notOffered(version languages.Version, offered []languages.Version) error {
@@ -86,7 +99,7 @@ func (s *Service) Advertise(ctx context.Context, p *credentials.Principal, o Adv
 }
 
 func (s *Service) advertise(_ context.Context, p *credentials.Principal, o AdvertiseOptions) ([]byte, error) {
-	if _, err := p.May(credentials.ListResources, s.Manager()); err != nil {
+	if _, err := p.May(credentials.ListResources, urn.URN{}); err != nil {
 		return nil, err
 	}
 	known := false
@@ -134,6 +147,11 @@ func (s *Service) manifest(ctx context.Context, snapshot *inventory.Snapshot, sl
 	if err != nil {
 		return nil, err
 	}
+	shown := map[slivers.DocumentID]bool{}
+	for _, v := range list {
+		shown[v.Document] = true
+	}
+	documents = slices.DeleteFunc(documents, func(d slivers.Document) bool { return !shown[d.ID] })
 	m, err := rspec.Manifest(rspec.ManifestInput{
 		Snapshot: snapshot, Slice: slice, Documents: documents, Slivers: list, Version: version, Now: s.Clock(),
 	})

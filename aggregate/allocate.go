@@ -28,7 +28,8 @@ type AllocateOptions struct {
 
 // Allocated is the answer to Allocate.
 type Allocated struct {
-	Manifest []byte // of the new slivers only
+	Manifest []byte            // of the new slivers only
+	Version  languages.Version // of the manifest: the document's own where manifests are written in it
 	Slivers  []slivers.Sliver
 	Warnings []languages.Problem
 }
@@ -46,11 +47,16 @@ func (s *Service) Allocate(ctx context.Context, p *credentials.Principal, slice 
 }
 
 func (s *Service) allocate(ctx context.Context, p *credentials.Principal, slice urn.URN, document []byte, o AllocateOptions) (*Allocated, error) {
-	grant, unlock, err := s.enter(ctx, p, credentials.Allocate, slice, false)
+	grant, unlock, err := s.enter(ctx, p, credentials.Allocate, Target{Slice: slice}, false)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
+	return s.reserve(ctx, grant, slice, document, o)
+}
+
+// reserve is Allocate for a caller who may and who has the slice's lock.
+func (s *Service) reserve(ctx context.Context, grant credentials.Grant, slice urn.URN, document []byte, o AllocateOptions) (*Allocated, error) {
 	now := s.Clock()
 	expires, err := s.leaseFor(now, grant.Expires, o.End, s.Leases.Allocated, s.Leases.AllocatedMax)
 	if err != nil {
@@ -97,12 +103,13 @@ func (s *Service) allocate(ctx context.Context, p *credentials.Principal, slice 
 			return nil, err
 		}
 		s.wakeExpiry()
-		manifest, err := s.manifest(ctx, snapshot, slice, placed, compiled.Version)
+		version := manifestVersion(compiled.Version)
+		manifest, err := s.manifest(ctx, snapshot, slice, placed, version)
 		if err != nil {
 			// The caller gets nothing, so nothing may stay.
 			return nil, errors.Join(err, s.forget(context.WithoutCancel(ctx), placed))
 		}
-		return &Allocated{Manifest: manifest, Slivers: placed, Warnings: compiled.Warnings}, nil
+		return &Allocated{Manifest: manifest, Version: version, Slivers: placed, Warnings: compiled.Warnings}, nil
 	}
 	return nil, err
 }

@@ -20,7 +20,7 @@ func (s *Service) Delete(ctx context.Context, p *credentials.Principal, t Target
 }
 
 func (s *Service) delete(ctx context.Context, p *credentials.Principal, t Target, bestEffort bool) ([]Outcome, error) {
-	_, unlock, err := s.enter(ctx, p, credentials.Delete, t.Slice, false)
+	_, unlock, err := s.enter(ctx, p, credentials.Delete, t, false)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (s *Service) Shutdown(ctx context.Context, p *credentials.Principal, slice 
 }
 
 func (s *Service) shutdown(ctx context.Context, p *credentials.Principal, slice urn.URN) error {
-	_, unlock, err := s.enter(ctx, p, credentials.Shutdown, slice, true)
+	_, unlock, err := s.enter(ctx, p, credentials.Shutdown, Target{Slice: slice}, true)
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ func (s *Service) Status(ctx context.Context, p *credentials.Principal, t Target
 }
 
 func (s *Service) status(ctx context.Context, p *credentials.Principal, t Target, bestEffort bool) ([]Outcome, error) {
-	if _, err := p.May(credentials.Status, t.Slice); err != nil {
+	if _, err := p.May(credentials.Status, t.Slice, t.Slivers...); err != nil {
 		return nil, err
 	}
 	_, picked, outcomes, err := s.pick(ctx, t, bestEffort)
@@ -42,7 +42,7 @@ func (s *Service) Describe(ctx context.Context, p *credentials.Principal, t Targ
 }
 
 func (s *Service) describe(ctx context.Context, p *credentials.Principal, t Target, version languages.Version) (*Described, error) {
-	if _, err := p.May(credentials.Describe, t.Slice); err != nil {
+	if _, err := p.May(credentials.Describe, t.Slice, t.Slivers...); err != nil {
 		return nil, err
 	}
 	if err := s.offers(version); err != nil {

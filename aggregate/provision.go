@@ -19,6 +19,7 @@ type ProvisionOptions struct {
 	Users      []request.User // who can log in; their keys as callers wrote them
 	End        time.Time      // when the slivers should expire; zero leaves it open
 	BestEffort bool
+	Start      bool              // nodes start as soon as they are made
 	Version    languages.Version // of the manifest
 }
 
@@ -40,11 +41,16 @@ func (s *Service) Provision(ctx context.Context, p *credentials.Principal, t Tar
 }
 
 func (s *Service) provision(ctx context.Context, p *credentials.Principal, t Target, o ProvisionOptions) (*Described, error) {
-	grant, unlock, err := s.enter(ctx, p, credentials.Provision, t.Slice, false)
+	grant, unlock, err := s.enter(ctx, p, credentials.Provision, t, false)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
+	return s.realize(ctx, grant, t, o)
+}
+
+// realize is Provision for a caller who may and who has the slice's lock.
+func (s *Service) realize(ctx context.Context, grant credentials.Grant, t Target, o ProvisionOptions) (*Described, error) {
 	if err := s.offers(o.Version); err != nil {
 		return nil, err
 	}
@@ -121,7 +127,7 @@ func (s *Service) provision(ctx context.Context, p *credentials.Principal, t Tar
 				return refuse(Busy, "a sliver of %s changed meanwhile: try again", t.Slice)
 			}
 			v.Allocation, v.Operational, v.Goal = slivers.Provisioned, slivers.PendingAllocation, slivers.Make
-			v.Expires = expires
+			v.Expires, v.AutoStart = expires, o.Start
 			if v.Node != nil {
 				plan := plans[v.URN.Canonical()]
 				v.Node.Users, v.Node.Login = plan.users, plan.login

@@ -26,7 +26,7 @@ func (s *Service) Renew(ctx context.Context, p *credentials.Principal, t Target,
 }
 
 func (s *Service) renew(ctx context.Context, p *credentials.Principal, t Target, end time.Time, o RenewOptions) ([]Outcome, error) {
-	grant, unlock, err := s.enter(ctx, p, credentials.Renew, t.Slice, false)
+	grant, unlock, err := s.enter(ctx, p, credentials.Renew, t, false)
 	if err != nil {
 		return nil, err
 	}

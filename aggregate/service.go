@@ -115,11 +115,12 @@ func (s *Service) lock(ctx context.Context, slice urn.URN) (unlock func(), err e
 
 // enter authorizes a call on a slice and locks the slice. A slice that is shut
 // down is closed to all calls that do not say open.
-func (s *Service) enter(ctx context.Context, p *credentials.Principal, call credentials.Call, slice urn.URN, open bool) (credentials.Grant, func(), error) {
+func (s *Service) enter(ctx context.Context, p *credentials.Principal, call credentials.Call, t Target, open bool) (credentials.Grant, func(), error) {
+	slice := t.Slice
 	if slice.Type.Canonical() != urn.Slice {
 		return credentials.Grant{}, nil, refuse(BadArgs, "%q is not the URN of a slice", slice)
 	}
-	grant, err := p.May(call, slice)
+	grant, err := p.May(call, slice, t.Slivers...)
 	if err != nil {
 		return grant, nil, err
 	}

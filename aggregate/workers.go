@@ -313,6 +313,9 @@ func (s *Service) finish(ctx context.Context, v *slivers.Sliver, well, ill slive
 				continue
 			}
 			h.Goal, h.Operational, h.Fault = slivers.NoGoal, well, ""
+			if well == slivers.NotReady && v.Goal == slivers.Make && h.AutoStart {
+				h.Goal, h.Operational = slivers.Start, slivers.Configuring
+			}
 			if failure != nil {
 				h.Operational, h.Fault = ill, failure.Error()
 			}

@@ -105,6 +105,7 @@ type Sliver struct {
 	Allocation  Allocation
 	Operational Operational
 	Goal        Goal   // what is being done to it; NoGoal if nothing
+	AutoStart   bool   // a node that starts as soon as it is made
 	Fault       string // why it failed; "" if it did not
 	Created     time.Time
 	Expires     time.Time

@@ -3,12 +3,8 @@
 package v3
 
 import (
-	"bytes"
-	"compress/zlib"
 	"context"
-	"encoding/base64"
 	"fmt"
-	"strings"
 
 	"croft/aggregate"
 	"croft/am/wire"
@@ -43,43 +39,17 @@ func (a *API) getVersion(_ context.Context, c *wire.Call, params []any) (any, st
 	if len(params) > 1 {
 		return nil, "", &wire.ArgError{Where: "arguments", What: fmt.Sprintf("want none, or options, got %d", len(params))}
 	}
-	requests := make([]any, 0)
-	for _, v := range a.Service.RequestVersions() {
-		requests = append(requests, versionStruct(v))
-	}
-	ads := make([]any, 0)
-	for _, v := range a.Service.AdvertisementVersions() {
-		ads = append(ads, versionStruct(v))
-	}
-	types := make([]any, 0)
-	for _, t := range a.Session.CredentialTypes() {
-		types = append(types, map[string]any{"geni_type": t.Type, "geni_version": t.Version})
-	}
-	urls := map[string]any{}
-	for version, path := range c.Versions {
-		urls[version] = c.BaseURL + path
-	}
 	return map[string]any{
 		"geni_api":                    3,
-		"geni_api_versions":           urls,
-		"geni_request_rspec_versions": requests,
-		"geni_ad_rspec_versions":      ads,
-		"geni_credential_types":       types,
+		"geni_api_versions":           c.URLs(),
+		"geni_request_rspec_versions": wire.VersionStructs(a.Service.RequestVersions()),
+		"geni_ad_rspec_versions":      wire.VersionStructs(a.Service.AdvertisementVersions()),
+		"geni_credential_types":       a.Session.CredentialTypes(),
 		"geni_single_allocation":      0, // an int: omni's tests insist on it
 		"geni_allocate":               "geni_many",
 		"geni_am_type":                "croft",
 		"urn":                         a.Service.Manager().String(),
 	}, "", nil
-}
-
-func versionStruct(v languages.Version) map[string]any {
-	extensions := make([]any, 0, len(v.Extensions))
-	for _, e := range v.Extensions {
-		extensions = append(extensions, e)
-	}
-	return map[string]any{
-		"type": v.Type, "version": v.Version, "schema": v.Schema, "namespace": v.Namespace, "extensions": extensions,
-	}
 }
 
 func (a *API) listResources(ctx context.Context, c *wire.Call, params []any) (any, string, error) {
@@ -109,25 +79,8 @@ func (a *API) listResources(ctx context.Context, c *wire.Call, params []any) (an
 	if err != nil {
 		return nil, "", err
 	}
-	text, err := document(ad, compressed)
+	text, err := wire.Document(ad, compressed)
 	return text, "", err
-}
-
-// document is an RSpec as a reply carries it: compressed it is a string too,
-// base64 of zlib.
-func document(rspec []byte, compressed bool) (string, error) {
-	if !compressed {
-		return string(rspec), nil
-	}
-	var b bytes.Buffer
-	z := zlib.NewWriter(&b)
-	if _, err := z.Write(rspec); err != nil {
-		return "", fmt.Errorf("compressing an RSpec: %w", err)
-	}
-	if err := z.Close(); err != nil {
-		return "", fmt.Errorf("compressing an RSpec: %w", err)
-	}
-	return base64.StdEncoding.EncodeToString(b.Bytes()), nil
 }
 
 func (a *API) allocate(ctx context.Context, c *wire.Call, params []any) (any, string, error) {
@@ -166,15 +119,7 @@ func (a *API) allocate(ctx context.Context, c *wire.Call, params []any) (any, st
 	for i, v := range got.Slivers {
 		list[i] = sliver(aggregate.Outcome{Sliver: v}, false)
 	}
-	return map[string]any{"geni_rspec": string(got.Manifest), "geni_slivers": list}, warnings(got.Warnings), nil
-}
-
-func warnings(list []languages.Problem) string {
-	lines := make([]string, len(list))
-	for i, p := range list {
-		lines[i] = "warning: " + p.String()
-	}
-	return strings.Join(lines, "\n")
+	return map[string]any{"geni_rspec": string(got.Manifest), "geni_slivers": list}, wire.Warnings(got.Warnings), nil
 }
 
 // sliver is a sliver as replies of this version carry it.
@@ -289,7 +234,7 @@ func (a *API) describe(ctx context.Context, c *wire.Call, params []any) (any, st
 	if err != nil {
 		return nil, "", err
 	}
-	text, err := document(got.Manifest, compressed)
+	text, err := wire.Document(got.Manifest, compressed)
 	if err != nil {
 		return nil, "", err
 	}

@@ -82,6 +82,9 @@ func (a *Args) URNs(name string) ([]urn.URN, error) {
 	return urns, nil
 }
 
+// Users returns an argument that is a list of users.
+func (a *Args) Users(name string) ([]request.User, error) { return asUsers(a.get(name), name) }
+
 // maxCredentials bounds how many credentials one call may carry.
 const maxCredentials = 100
 

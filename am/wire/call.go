@@ -25,13 +25,28 @@ type Call struct {
 // About notes what the call is about.
 func (c *Call) About(targets ...urn.URN) { c.Targets = targets }
 
+// URLs are the addresses of all versions here, as GetVersion lists them.
+func (c *Call) URLs() map[string]any {
+	urls := make(map[string]any, len(c.Versions))
+	for version, path := range c.Versions {
+		urls[version] = c.BaseURL + path
+	}
+	return urls
+}
+
 // Session makes principals of callers and what they present.
 type Session struct {
 	Verifier *credentials.Verifier
 }
 
 // CredentialTypes lists what GetVersion says is understood.
-func (s Session) CredentialTypes() []credentials.Credential { return credentials.Types() }
+func (s Session) CredentialTypes() []any {
+	return []any{
+		map[string]any{"geni_type": "geni_sfa", "geni_version": "2"},
+		map[string]any{"geni_type": "geni_sfa", "geni_version": "3"},
+		map[string]any{"geni_type": "geni_abac", "geni_version": "1"},
+	}
+}
 
 // Principal reads the arguments credentials and options of a call, and the
 // option geni_speaking_for, and verifies who calls with which rights.
