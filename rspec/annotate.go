@@ -24,8 +24,8 @@ type annotation struct {
 	links map[request.ClientID]*slivers.Sliver
 	used  map[*slivers.Sliver]bool // found in the document
 
-	interfaces func(node, iface request.ClientID) *slivers.Interface // of any node shown
-	known      func(iface request.ClientID) bool                     // interface of a node of the slice, in any document
+	components map[slivers.End]urn.URN           // of the interfaces of all nodes shown, by node and interface
+	known      func(iface request.ClientID) bool // an interface of a node of the slice, in whatever document
 }
 
 // annotate notes the edits that make the document a manifest of the slivers.
@@ -103,17 +103,32 @@ func (a *annotation) node(n *nodeElement, s *slivers.Sliver) {
 	} else if len(types) > 0 {
 		a.setMissing(types[0], "name", string(facts.SliverType))
 	}
-	kids = append(kids, a.nodeInterfaces(e, facts)...)
-	for _, h := range a.childrenOf(e, "host") { // of an earlier manifest
-		a.removeElement(&a.edits, h)
-	}
-	if facts.Hostname != "" {
-		host := fragment{name: named(e, "host")}
-		host.attr("name", facts.Hostname)
-		kids = append(kids, host)
-	}
+	kids = append(kids, a.nodeInterfaces(e, s)...)
+	kids = append(kids, a.host(e, facts.Hostname)...)
 	kids = append(kids, a.services(e, s, facts)...)
 	a.appendTo(&a.edits, e, kids)
+}
+
+// host writes the name of a node: over that of an earlier manifest, or as an
+// element to be added.
+func (a *annotation) host(e *etree.Element, name string) []fragment {
+	f := fragment{name: named(e, "host")}
+	f.attr("name", name)
+	for i, h := range a.childrenOf(e, "host") {
+		if i > 0 || name == "" {
+			a.removeElement(&a.edits, h)
+			continue
+		}
+		f.name = h.FullTag()
+		var b strings.Builder
+		f.write(&b, "")
+		a.edits.replace(a.spans[h].start, a.spans[h].after, b.String())
+		name = ""
+	}
+	if name == "" {
+		return nil
+	}
+	return []fragment{f}
 }
 
 func (a *annotation) managerOf(s *slivers.Sliver) urn.URN {
@@ -137,20 +152,23 @@ func sliverType(parent *etree.Element, facts *slivers.NodeFacts) fragment {
 
 // nodeInterfaces annotates the interfaces of a node and returns those that the
 // document does not have.
-func (a *annotation) nodeInterfaces(e *etree.Element, facts *slivers.NodeFacts) []fragment {
+func (a *annotation) nodeInterfaces(e *etree.Element, s *slivers.Sliver) []fragment {
+	if s.Node == nil {
+		return nil
+	}
 	elements := map[request.ClientID]*etree.Element{}
 	for _, i := range a.childrenOf(e, "interface") {
 		elements[request.ClientID(attr(i, "client_id"))] = i
 	}
 	var kids []fragment
-	for j := range facts.Interfaces {
-		i := &facts.Interfaces[j]
+	for j := range s.Node.Interfaces {
+		i := &s.Node.Interfaces[j]
 		element := elements[i.ID]
 		if element == nil {
-			kids = append(kids, interfaceFragment(e, i))
+			kids = append(kids, interfaceFragment(e, s, i))
 			continue
 		}
-		a.setURN(element, "component_id", i.Component)
+		a.setURN(element, "component_id", interfaceComponent(s, i))
 		if hw, ok := parseMAC(attr(element, "mac_address")); len(i.MAC) > 0 && !(ok && hw.String() == i.MAC.String()) {
 			a.setAttr(&a.edits, element, "mac_address", i.MAC.String())
 		}
@@ -194,10 +212,27 @@ func (a *annotation) ips(e *etree.Element, addresses []netip.Prefix) []fragment 
 	return kids
 }
 
-func interfaceFragment(parent *etree.Element, i *slivers.Interface) fragment {
+// interfaceComponent names the component behind an interface. Interfaces that
+// only exist in their node, on a host that is shared, are named after both.
+func interfaceComponent(s *slivers.Sliver, i *slivers.Interface) urn.URN {
+	if !i.Component.IsZero() || s.Node.Host.IsZero() {
+		return i.Component
+	}
+	device := i.Device
+	if device == "" {
+		device = string(i.ID)
+	}
+	id, err := urn.New(s.Node.Host.Authority, urn.Interface, s.Node.Host.Name+":"+s.URN.Name+":"+device)
+	if err != nil {
+		return urn.URN{}
+	}
+	return id
+}
+
+func interfaceFragment(parent *etree.Element, s *slivers.Sliver, i *slivers.Interface) fragment {
 	f := fragment{name: named(parent, "interface")}
 	f.attr("client_id", string(i.ID))
-	f.attr("component_id", i.Component.String())
+	f.attr("component_id", interfaceComponent(s, i).String())
 	f.attr("mac_address", i.MAC.String())
 	for _, p := range i.Addresses {
 		f.kids = append(f.kids, ipFragment(parent, p))
@@ -315,11 +350,9 @@ func (a *annotation) link(l *linkElement, s *slivers.Sliver) {
 		a.setAttr(&a.edits, e, "vlantag", "0")
 	}
 	for _, ref := range l.ends {
-		if node, end := a.end(s, request.ClientID(attr(ref, "client_id"))); end != nil {
+		if end, ok := linkEnd(s, request.ClientID(attr(ref, "client_id"))); ok {
 			a.setURN(ref, "sliver_id", end.Sliver)
-			if i := a.interfaces(node, end.Interface); i != nil {
-				a.setURN(ref, "component_id", i.Component)
-			}
+			a.setURN(ref, "component_id", a.component(end))
 		}
 	}
 	if !l.ours {
@@ -329,17 +362,22 @@ func (a *annotation) link(l *linkElement, s *slivers.Sliver) {
 	}
 }
 
-// end finds the end of a link at an interface.
-func (a *annotation) end(s *slivers.Sliver, id request.ClientID) (request.ClientID, *slivers.End) {
-	if s.Link == nil {
-		return "", nil
-	}
-	for i := range s.Link.Ends {
-		if s.Link.Ends[i].Interface == id {
-			return s.Link.Ends[i].Node, &s.Link.Ends[i]
+// linkEnd finds the end of a link at an interface.
+func linkEnd(s *slivers.Sliver, id request.ClientID) (slivers.End, bool) {
+	if s.Link != nil {
+		for _, end := range s.Link.Ends {
+			if end.Interface == id {
+				return end, true
+			}
 		}
 	}
-	return "", nil
+	return slivers.End{}, false
+}
+
+// component is that of the interface at an end of a link; zero if its node is
+// not shown.
+func (a *annotation) component(end slivers.End) urn.URN {
+	return a.components[slivers.End{Node: end.Node, Interface: end.Interface}]
 }
 
 // nodeFragment is the element of a node that no RSpec asked for.
@@ -358,7 +396,7 @@ func (a *annotation) nodeFragment(root *etree.Element, s *slivers.Sliver) fragme
 		f.kids = append(f.kids, sliverType(root, facts))
 	}
 	for i := range facts.Interfaces {
-		f.kids = append(f.kids, interfaceFragment(root, &facts.Interfaces[i]))
+		f.kids = append(f.kids, interfaceFragment(root, s, &facts.Interfaces[i]))
 	}
 	if facts.Hostname != "" {
 		host := fragment{name: named(root, "host")}
@@ -388,9 +426,7 @@ func (a *annotation) linkFragment(root *etree.Element, s *slivers.Sliver) fragme
 	for _, end := range s.Link.Ends {
 		ref := fragment{name: named(root, "interface_ref")}
 		ref.attr("client_id", string(end.Interface))
-		if i := a.interfaces(end.Node, end.Interface); i != nil {
-			ref.attr("component_id", i.Component.String())
-		}
+		ref.attr("component_id", a.component(end).String())
 		ref.attr("sliver_id", end.Sliver.String())
 		f.kids = append(f.kids, ref)
 	}

@@ -87,11 +87,12 @@ var stored = Limits{Bytes: math.MaxInt, Depth: math.MaxInt, Elements: math.MaxIn
 // open reads the documents and hands each its slivers.
 func (m *manifest) open() error {
 	used := map[*slivers.Sliver]bool{}
+	components := m.components()
 	part := func(d *document, id slivers.DocumentID) {
 		a := annotation{
 			document: d, gateway: m.Gateway, used: used,
 			nodes: map[request.ClientID]*slivers.Sliver{}, links: map[request.ClientID]*slivers.Sliver{},
-			interfaces: m.interfaceOf, known: m.knows,
+			components: components, known: m.knows,
 		}
 		if m.Snapshot != nil {
 			a.manager = m.Snapshot.Manager
@@ -138,20 +139,21 @@ func (m *manifest) empty() string {
 	return `<rspec xmlns="` + ns + `" xmlns:xsi="` + nsXSI + `" xsi:schemaLocation="` + ns + ` ` + ns + `/manifest.xsd" type="manifest">` + "\n</rspec>\n"
 }
 
-// interfaceOf finds an interface among the slivers shown.
-func (m *manifest) interfaceOf(node, iface request.ClientID) *slivers.Interface {
+// components lists the components of all interfaces of the nodes shown, by
+// node and interface.
+func (m *manifest) components() map[slivers.End]urn.URN {
+	all := map[slivers.End]urn.URN{}
 	for i := range m.Slivers {
 		s := &m.Slivers[i]
-		if s.Kind != slivers.Node || s.ClientID != node || s.Node == nil {
+		if s.Kind != slivers.Node || s.Node == nil {
 			continue
 		}
 		for j := range s.Node.Interfaces {
-			if s.Node.Interfaces[j].ID == iface {
-				return &s.Node.Interfaces[j]
-			}
+			f := &s.Node.Interfaces[j]
+			all[slivers.End{Node: s.ClientID, Interface: f.ID}] = interfaceComponent(s, f)
 		}
 	}
-	return nil
+	return all
 }
 
 // knows reports whether a node of the slice has the interface, in whatever
