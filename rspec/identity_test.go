@@ -5,10 +5,11 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"sort"
 	"strings"
 
 	"github.com/beevik/etree"
+
+	"croft/urn"
 )
 
 // added is what a manifest may have that its request has not, by element.
@@ -93,8 +94,14 @@ func differ(r, m *etree.Element, at string) string {
 	if r.FullTag() != m.FullTag() {
 		return fmt.Sprintf("%s: %s became %s", at, r.FullTag(), m.FullTag())
 	}
-	if a, b := attributes(r), attributes(m); a != b {
-		return fmt.Sprintf("%s: attributes %s became %s", at, a, b)
+	for _, a := range r.Attr {
+		now := m.SelectAttr(a.FullKey())
+		if now == nil || now.Value != a.Value && !mayChange(r, a) {
+			return fmt.Sprintf("%s: attribute %s=%q became %v", at, a.FullKey(), a.Value, now)
+		}
+	}
+	if len(m.Attr) != len(r.Attr) {
+		return fmt.Sprintf("%s: attributes %v became %v", at, r.Attr, m.Attr)
 	}
 	a, b := content(r), content(m)
 	for i := range max(len(a), len(b)) {
@@ -124,23 +131,24 @@ func shown(x any) string {
 	return fmt.Sprintf("%q", x)
 }
 
-// attributes lists those of an element in order, but for values that a
-// manifest changes.
-func attributes(e *etree.Element) string {
-	var list []string
-	for _, a := range e.Attr {
-		switch {
-		case e.Tag == "rspec" && (a.Key == "type" || a.Key == "schemaLocation" || a.Key == "generated" || a.Key == "expires"):
-			continue
-		case e.Tag == "ip" && (a.Key == "netmask" && (a.Value == "" || a.Value == "255.255.255.0") || a.Key == "type"):
-			continue
-		case e.Tag == "node" && a.Key == "component_manager_id" && (a.Value == "" || a.Value == manager.String()):
-			continue
-		}
-		list = append(list, fmt.Sprintf("%s=%q", a.FullKey(), a.Value))
+// mayChange reports whether a manifest may have another value for an attribute
+// of its request: where the value said nothing, or not what it has to be.
+func mayChange(e *etree.Element, a etree.Attr) bool {
+	value := strings.TrimSpace(a.Value)
+	switch e.Tag + "/" + a.Key {
+	case "rspec/type", "rspec/schemaLocation", "rspec/generated", "rspec/expires":
+		return true
+	case "node/component_manager_id", "ip/type":
+		return value == ""
+	case "node/component_id":
+		_, err := urn.Parse(value)
+		return err != nil
+	case "ip/netmask":
+		return value == "" || value == "0.0.0.0"
+	case "ip/address":
+		return value == "0.0.0.0"
 	}
-	sort.Strings(list)
-	return strings.Join(list, " ")
+	return false
 }
 
 // content is the elements, texts, comments and instructions of an element,

@@ -188,7 +188,9 @@ func place(r *request.Request, document slivers.DocumentID) []slivers.Sliver {
 				addresses = []netip.Prefix{netip.MustParsePrefix(fmt.Sprintf("10.%d.%d.%d/24", 100+document%100, i%256, 1+j%250))}
 			}
 			var component urn.URN // none of its own on a shared host
-			if facts.Exclusive {
+			if !f.Component.IsZero() {
+				component = f.Component
+			} else if facts.Exclusive {
 				component, _ = urn.New("example.org", urn.Interface, fmt.Sprintf("pc%d:eth%d", i, j))
 			}
 			facts.Interfaces = append(facts.Interfaces, slivers.Interface{ID: f.ID, Component: component, Device: fmt.Sprintf("eth%d", j+1), MAC: mac, Addresses: addresses})
