@@ -44,9 +44,9 @@ type Options struct {
 
 // Change says what became of one file.
 type Change struct {
-	File   string // relative to the federation's folder
-	What   string // what it is, for people; may be empty
-	Action Action
+	File   string `json:"file"`           // relative to the federation's folder
+	What   string `json:"what,omitempty"` // what it is, for people
+	Action Action `json:"action"`
 }
 
 // Action is what was done to a file.

@@ -92,11 +92,15 @@ type Log struct {
 	Format string `yaml:"format"` // text or json
 }
 
+// DefaultListen is where a server listens that is told nothing else: the port
+// is the one that most aggregates use.
+const DefaultListen = "127.0.0.1:12369"
+
 // defaults are the values of all fields that a file leaves out and that have a
 // default of their own. croft.yaml as New writes it says the same.
 func defaults() Config {
 	return Config{
-		Listen:    "127.0.0.1:12369",
+		Listen:    DefaultListen,
 		PKI:       PKI{Certificate: "pki/server.pem", Key: "pki/server-key.pem"},
 		Trusted:   "trusted",
 		Inventory: "inventory.yaml",

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"croft/inventory"
+	"croft/languages"
+	"croft/rspec"
+	"croft/urn"
+)
+
+func (a *app) validateCommand() *cobra.Command {
+	var manager string
+	c := &cobra.Command{
+		Use:   "validate FILE",
+		Short: "Say whether a request would be understood",
+		Long: `Read a request as the aggregate in --dir would, and say what is wrong with it,
+line by line; - reads standard input. Exit status is 0 if it would be
+understood. Warnings are about what has no effect here, and about what breaks
+the schema although aggregates accept it.
+
+Nodes of other aggregates are not looked at. Without an aggregate in --dir,
+--manager says whose nodes to look at.`,
+		Example: "  croft validate request.rspec",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			managers, err := a.managers(manager)
+			if err != nil {
+				return err
+			}
+			request, err := a.readRequest(args[0])
+			if err != nil {
+				return err
+			}
+			return a.validate(args[0], []byte(request), managers)
+		},
+	}
+	c.Flags().StringVar(&manager, "manager", "", "`URN` of the component manager that nodes are asked of")
+	return c
+}
+
+// managers are the component managers whose nodes a request is read for.
+func (a *app) managers(manager string) ([]urn.URN, error) {
+	if manager != "" {
+		id, err := urn.Parse(manager)
+		return []urn.URN{id}, err
+	}
+	testbed, err := inventory.Load(a.path("inventory.yaml"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return testbed.Managers(), nil
+}
+
+// finding is one thing to tell the author of a document.
+type finding struct {
+	Line    int    `json:"line,omitempty"`
+	Column  int    `json:"column,omitempty"`
+	Path    string `json:"path,omitempty"`
+	Kind    string `json:"kind"` // "error", "warning" or "advice"
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+func findings(kind string, problems []languages.Problem) []finding {
+	var out []finding
+	for _, p := range problems {
+		out = append(out, finding{p.Place.Line, p.Place.Column, p.Place.Path, kind, p.What, p.Hint})
+	}
+	return out
+}
+
+func (a *app) validate(name string, request []byte, managers []urn.URN) error {
+	report, err := rspec.Language{}.Check(request, languages.Scope{Managers: managers})
+	found := []finding{}
+	var mistakes *languages.Error
+	switch {
+	case errors.As(err, &mistakes):
+		found = findings("error", mistakes.Problems)
+	case err != nil:
+		found = []finding{{Kind: "error", Message: err.Error()}}
+	default:
+		found = append(found, findings("error", report.Problems)...)
+		found = append(found, findings("warning", report.Warnings)...)
+		found = append(found, findings("warning", report.Schema)...)
+	}
+	valid := true
+	for _, f := range found {
+		valid = valid && f.Kind != "error"
+	}
+	if a.json {
+		out := map[string]any{"file": name, "valid": valid, "findings": found}
+		if report != nil {
+			out["nodes"], out["links"] = report.Nodes, report.Links
+		}
+		if err := a.writeJSON(out); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range found {
+			fmt.Fprintln(a.out, f.text(name))
+		}
+		if valid {
+			fmt.Fprintf(a.out, "%s would be understood: nodes %d, links %d\n", name, report.Nodes, report.Links)
+		}
+	}
+	if !valid {
+		if !a.json {
+			fmt.Fprintf(a.errs, "croft: %s would be refused\n", name)
+		}
+		return exitStatus(1)
+	}
+	return nil
+}
+
+// text writes a finding in the way of compilers.
+func (f finding) text(file string) string {
+	s := file
+	if f.Line > 0 {
+		s += fmt.Sprintf(":%d", f.Line)
+		if f.Column > 0 {
+			s += fmt.Sprintf(":%d", f.Column)
+		}
+	}
+	s += ": " + f.Kind + ": "
+	if f.Path != "" {
+		s += f.Path + ": "
+	}
+	s += f.Message
+	if f.Hint != "" {
+		s += " (" + f.Hint + ")"
+	}
+	return s
+}
