@@ -222,23 +222,16 @@ func TestClientSetUp(t *testing.T) {
 	a, _ := net.Pipe()
 	defer a.Close()
 	for name, c := range map[string]*ClientConfig{
-		"no roots":     {ServerName: "a"},
-		"no name":      {Roots: []*Certificate{root.cert(t)}},
-		"only a key":   {InsecureSkipVerify: true, KeyPEM: root.keyPEM()},
-		"only a cert":  {InsecureSkipVerify: true, CertificatePEM: root.pem()},
-		"wrong key":    {InsecureSkipVerify: true, CertificatePEM: root.pem(), KeyPEM: issue(t, nil, ecKey(t), authority("b")).keyPEM()},
-		"name of NULs": {Roots: []*Certificate{root.cert(t)}, ServerName: "a\x00b"},
+		"no roots":    {ServerName: "a"},
+		"no name":     {Roots: []*Certificate{root.cert(t)}},
+		"only a key":  {InsecureSkipVerify: true, KeyPEM: root.keyPEM()},
+		"only a cert": {InsecureSkipVerify: true, CertificatePEM: root.pem()},
+		"wrong key":   {InsecureSkipVerify: true, CertificatePEM: root.pem(), KeyPEM: issue(t, nil, ecKey(t), authority("b")).keyPEM()},
 	} {
-		conn, err := Client(a, c)
-		if err == nil && name != "name of NULs" {
+		if _, err := Client(a, c); err == nil {
 			t.Errorf("%s: no error", name)
-		}
-		if err != nil {
+		} else {
 			t.Logf("%s: %v", name, err)
-			continue
-		}
-		if conn.name == "a" {
-			t.Errorf("%s: name cut", name)
 		}
 	}
 }
@@ -527,14 +520,15 @@ func TestManyConnections(t *testing.T) {
 			runtime.GC()
 		}
 	}
-	dial(1000)
+	const n = 2000
+	dial(500)
 	before := residentKB(t)
-	dial(3000)
+	dial(n)
 	grown := residentKB(t) - before
 	// What is not freed of a connection is 10 KB at the very least.
 	t.Logf("grown by %d KB from %d KB", grown, before)
-	if grown > 3000*4 {
-		t.Errorf("grown by %d KB from %d KB within 3000 connections", grown, before)
+	if grown > n*4 {
+		t.Errorf("grown by %d KB from %d KB within %d connections", grown, before, n)
 	}
 }
 

@@ -169,6 +169,9 @@ func (c *Certificate) verifyOnce(o *VerifyOptions) (chain []*Certificate, wrong 
 		}
 		chain = append(chain, link)
 	}
+	if len(chain) > 0 {
+		chain[0] = c // where c is an anchor too, OpenSSL takes that one
+	}
 	at := c
 	if r.certificate != nil {
 		if at = known[r.certificate]; at == nil {
