@@ -1,0 +1,47 @@
+# croft: what there is to do. All of it works on Debian and Ubuntu with Go;
+# what else is needed is installed with apt, and said.
+
+GO ?= go
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME ?= 3s
+SOAKFUZZTIME ?= 5m
+
+.PHONY: build demo test soak bench lint format-check clean
+
+build:
+	scripts/setup build
+	$(GO) build -o bin/croft ./cmd/croft
+
+# A federation, an aggregate, two nodes and a link, real logins, and back.
+demo: build
+	scripts/setup demo
+	scripts/demo
+
+# Everything, with -race; lengthy campaigns in their short form.
+test: format-check
+	scripts/setup build test
+	$(GO) vet ./...
+	scripts/fuzz $(FUZZTIME)
+	$(GO) test -race -timeout 30m ./...
+
+# The same with the lengthy campaigns in full: kills, races, fuzzing. Hours.
+soak: format-check
+	scripts/setup build test
+	scripts/fuzz $(SOAKFUZZTIME)
+	CROFT_SOAK=1 $(GO) test -race -timeout 6h ./...
+
+# Calls per second over TLS, from 1 and 8 clients.
+bench: build
+	scripts/setup test
+	$(GO) test -run '^$$' -bench BenchmarkCalls -benchtime 5s ./internal/e2e
+
+lint: format-check
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+format-check:
+	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "gofmt -w needed:"; echo "$$unformatted"; exit 1; fi
+
+clean:
+	rm -rf bin
+	$(GO) clean -testcache
