@@ -2,7 +2,6 @@ package xmldsig
 
 import (
 	"io"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -32,16 +31,14 @@ var methods = map[string]Method{
 }
 
 // Canonical returns the canonical form of the whole document.
-func (d *Document) Canonical(m Method) ([]byte, error) {
+func (d *Document) Canonical(m Method) []byte {
 	c := canonicalizer{Method: m}
 	for _, n := range d.Prolog {
 		if c.misc(n) {
 			c.out.WriteByte('\n')
 		}
 	}
-	if err := c.element(d.Root, nil, true); err != nil {
-		return nil, err
-	}
+	c.element(d.Root, nil, true)
 	for _, n := range d.Epilog {
 		mark := c.out.Len()
 		c.out.WriteByte('\n')
@@ -51,19 +48,17 @@ func (d *Document) Canonical(m Method) ([]byte, error) {
 			c.out.WriteString(kept)
 		}
 	}
-	return []byte(c.out.String()), nil
+	return []byte(c.out.String())
 }
 
 // Canonical returns the canonical form of the element and all that is in it
 // but the element omit (which may be nil), as a subset of its document: with
 // the namespaces, and in inclusive canonicalization the xml: attributes, that
 // it inherits.
-func (e *Element) Canonical(m Method, omit *Element) ([]byte, error) {
+func (e *Element) Canonical(m Method, omit *Element) []byte {
 	c := canonicalizer{Method: m, omit: omit}
-	if err := c.element(e, nil, true); err != nil {
-		return nil, err
-	}
-	return []byte(c.out.String()), nil
+	c.element(e, nil, true)
+	return []byte(c.out.String())
 }
 
 type canonicalizer struct {
@@ -89,14 +84,9 @@ func (s *scope) get(prefix string) string {
 
 // element writes e; rendered are the declarations that the output already
 // has around it.
-func (c *canonicalizer) element(e *Element, rendered *scope, apex bool) error {
+func (c *canonicalizer) element(e *Element, rendered *scope, apex bool) {
 	if e == c.omit {
-		return nil
-	}
-	for _, n := range e.declared {
-		if n.uri != "" && !isAbsolute(n.uri) {
-			return refuse(RuleNamespace, "line %d: namespace %q is not an absolute URI", e.Line, n.uri)
-		}
+		return
 	}
 	var declare []namespace
 	for _, n := range c.wanted(e, apex) {
@@ -141,9 +131,7 @@ func (c *canonicalizer) element(e *Element, rendered *scope, apex bool) error {
 	for _, child := range e.Children {
 		switch n := child.(type) {
 		case *Element:
-			if err := c.element(n, rendered, false); err != nil {
-				return err
-			}
+			c.element(n, rendered, false)
 		case Text:
 			escapeText.WriteString(&c.out, string(n))
 		default:
@@ -151,7 +139,6 @@ func (c *canonicalizer) element(e *Element, rendered *scope, apex bool) error {
 		}
 	}
 	c.out.WriteString("</" + name + ">")
-	return nil
 }
 
 // wanted returns the declarations that the method wants at e, whether or not
@@ -240,12 +227,3 @@ var (
 	escapeText  = escaper{strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "\r", "&#xD;")}
 	escapeValue = escaper{strings.NewReplacer("&", "&amp;", "<", "&lt;", `"`, "&quot;", "\t", "&#x9;", "\n", "&#xA;", "\r", "&#xD;")}
 )
-
-// isAbsolute reports whether s is an absolute URI: canonical XML is not
-// defined for documents with relative namespaces. Of the odder URIs it knows
-// only what namespaces use, and takes no others.
-func isAbsolute(s string) bool { return absolute.MatchString(s) && strings.Count(s, "#") <= 1 }
-
-var absolute = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:` + // scheme
-	`(//[A-Za-z0-9.-]*(:[0-9]{1,5})?(/|\?|#|$))?` + // host and port
-	`([A-Za-z0-9._~!$&'()*+,;=:@?#-]([A-Za-z0-9._~!$&'()*+,;=:@/?#-]|%[0-9A-Fa-f]{2})*)?$`)

@@ -2,6 +2,7 @@ package xmldsig
 
 import (
 	"bytes"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -148,3 +149,12 @@ func (p *parser) reference(name string) (rune, error) {
 	}
 	return rune(n), nil
 }
+
+// isAbsolute reports whether s is an absolute URI: canonical XML is not
+// defined for documents with relative namespaces. Of the odder URIs it knows
+// only what namespaces use, and takes no others.
+func isAbsolute(s string) bool { return absolute.MatchString(s) && strings.Count(s, "#") <= 1 }
+
+var absolute = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*:` + // scheme
+	`(//[A-Za-z0-9.-]*(:[0-9]{1,5})?(/|\?|#|$))?` + // host and port
+	`([A-Za-z0-9._~!$&'()*+,;=:@?#-]([A-Za-z0-9._~!$&'()*+,;=:@/?#-]|%[0-9A-Fa-f]{2})*)?$`)

@@ -122,7 +122,7 @@ func (p *parser) document() error {
 			}
 		case p.has("<!DOCTYPE"):
 			return p.fail(RuleDTD, "a document type declaration is never read")
-		case p.peek() == '<' && p.doc.Root == nil:
+		case p.peek() == '<' && p.doc.Root == nil && !p.has("</") && !p.has("<!"):
 			if err := p.tree(); err != nil {
 				return err
 			}
@@ -447,6 +447,8 @@ func (p *parser) declare(e *Element, prefix, uri string) error {
 		return p.fail(RuleNamespace, "xml and xmlns cannot be declared")
 	case uri == "" && prefix != "":
 		return p.fail(RuleNamespace, "prefix %q declared for no namespace", prefix)
+	case uri != "" && !isAbsolute(uri):
+		return p.fail(RuleNamespace, "namespace %.80q is not an absolute URI", uri)
 	}
 	e.declared = append(e.declared, namespace{prefix, uri})
 	return nil

@@ -80,10 +80,7 @@ func (s *Signer) Complete(random io.Reader, document []byte, id string) ([]byte,
 			return nil, nil, refuse(RuleReference, "nothing has the id that the signature %q is over", id)
 		}
 		digest := ref.Elements()[1]
-		data, err := target.Canonical(Method{Exclusive: s.Options.Exclusive}, e)
-		if err != nil {
-			return nil, nil, err
-		}
+		data := target.Canonical(Method{Exclusive: s.Options.Exclusive}, e)
 		return ref.Elements()[2], sum(digestMethods[uri(digest)], data), nil
 	})
 	if err != nil {
@@ -91,10 +88,7 @@ func (s *Signer) Complete(random io.Reader, document []byte, id string) ([]byte,
 	}
 	return fill(document, id, func(_ *Document, e *Element) (*Element, []byte, error) {
 		info := e.Elements()[0]
-		data, err := info.Canonical(Method{Exclusive: s.Options.Exclusive}, nil)
-		if err != nil {
-			return nil, nil, err
-		}
+		data := info.Canonical(Method{Exclusive: s.Options.Exclusive}, nil)
 		value, err := s.sign(random, signatureMethods[uri(info.Elements()[1])].hash, data)
 		return e.Elements()[1], value, err
 	})

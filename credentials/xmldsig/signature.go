@@ -279,18 +279,10 @@ func (s *Signature) Verify(doc *Document, key crypto.PublicKey) (*Element, error
 			return nil, refuse(RuleReference, "the signature signs a part of itself")
 		}
 	}
-	signed, err := target.Canonical(s.transform, omit)
-	if err != nil {
-		return nil, err
-	}
-	if !bytes.Equal(sum(s.digest, signed), s.digestSum) {
+	if !bytes.Equal(sum(s.digest, target.Canonical(s.transform, omit)), s.digestSum) {
 		return nil, refuse(RuleDigest, "the element %q is not what was signed", s.Target)
 	}
-	info, err := s.signedInfo.Canonical(s.method, nil)
-	if err != nil {
-		return nil, err
-	}
-	hashed := sum(s.algorithm.hash, info)
+	hashed := sum(s.algorithm.hash, s.signedInfo.Canonical(s.method, nil))
 	valid := false
 	switch key := key.(type) {
 	case *rsa.PublicKey:
