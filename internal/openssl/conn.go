@@ -22,6 +22,12 @@ import (
 // defaultHandshakeTimeout bounds a handshake when the settings do not.
 const defaultHandshakeTimeout = 30 * time.Second
 
+// What a refused client may still send before it is cut off.
+const (
+	lingerTimeout = 500 * time.Millisecond
+	lingerBytes   = 256 << 10
+)
+
 // plainHTTPAnswer is for those who left the s out of https.
 const plainHTTPAnswer = "HTTP/1.0 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n" +
 	"This port speaks HTTPS, not HTTP.\n"
@@ -205,9 +211,22 @@ func (c *Conn) handshake() error {
 			if r.reason == C.GLUE_REASON_PLAIN_HTTP && c.settings.server {
 				io.WriteString(c.inner, plainHTTPAnswer)
 			}
+			if c.settings.server {
+				c.linger()
+			}
 			return handshakeError(&r)
 		}
 	}
+}
+
+// linger lets the client read why it is refused: closing at once, with data of
+// the client unread, would reset the connection and could discard the alert.
+func (c *Conn) linger() {
+	if half, ok := c.inner.(interface{ CloseWrite() error }); ok {
+		half.CloseWrite()
+	}
+	c.inner.SetReadDeadline(time.Now().Add(lingerTimeout))
+	io.CopyN(io.Discard, c.inner, lingerBytes)
 }
 
 func handshakeError(r *C.glue_result) error {
