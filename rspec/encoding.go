@@ -12,12 +12,18 @@ import (
 // their XML-RPC library escapes it again.
 func unescapeTwice(document []byte) []byte {
 	for range 2 {
-		if !bytes.HasPrefix(bytes.TrimSpace(document), []byte("&lt;")) {
+		if !isEscaped(document) {
 			break
 		}
 		document = []byte(html.UnescapeString(string(document)))
 	}
 	return document
+}
+
+// isEscaped reports whether a document starts with an escaped "<".
+func isEscaped(document []byte) bool {
+	document = bytes.TrimSpace(document)
+	return bytes.HasPrefix(document, []byte("&lt;")) || bytes.HasPrefix(document, []byte("&amp;lt;"))
 }
 
 var byteOrderMark = []byte("\ufeff")
@@ -59,9 +65,7 @@ func cutDeclaration(document []byte) (text []byte, declared string) {
 // well-formed or not: its first element is called rspec.
 func detect(document []byte) bool {
 	head := document[:min(len(document), 64<<10)]
-	if bytes.HasPrefix(bytes.TrimSpace(head), []byte("&lt;")) {
-		head = unescapeTwice(head)
-	}
+	head = unescapeTwice(head)
 	head = bytes.TrimSpace(bytes.TrimPrefix(head, byteOrderMark))
 	for len(head) > 0 {
 		var end []byte
@@ -86,7 +90,7 @@ func detect(document []byte) bool {
 
 var (
 	// Text before the first tag is an error that is for the reader to tell; a
-	// short one only, so that no other language's document is taken.
-	rootTag = regexp.MustCompile(`(?i)^[^<]{0,200}<([\w.-]+:)?rspec[\s/>]`)
+	// few words only, so that no other language's document is taken.
+	rootTag = regexp.MustCompile(`(?i)^[^<:=#{}\[\]()]{0,100}<([\w.-]+:)?rspec[\s/>]`)
 	doctype = regexp.MustCompile(`(?i)^<!DOCTYPE\s+([\w.-]+:)?rspec[\s\[>]`)
 )

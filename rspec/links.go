@@ -158,7 +158,7 @@ func (c *compiler) nearest(id string) string {
 	if len(c.errors) > 20 {
 		return ""
 	}
-	best, distance := "", math.MaxInt
+	best, distance, alike := "", math.MaxInt, 0
 	var some []string
 	for _, n := range c.nodes {
 		if !n.ours {
@@ -170,8 +170,9 @@ func (c *compiler) nearest(id string) string {
 				continue
 			}
 			some = append(some, name)
-			if d := editDistance(id, name); d < distance {
-				best, distance = name, d
+			d, a := editDistance(id, name), commonPrefix(id, name)
+			if d < distance || d == distance && a > alike {
+				best, distance, alike = name, d, a
 			}
 		}
 	}
@@ -206,6 +207,14 @@ func editDistance(a, b string) int {
 		}
 	}
 	return row[len(b)]
+}
+
+func commonPrefix(a, b string) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 // listed writes names for people, a few of them.

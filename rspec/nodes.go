@@ -44,7 +44,7 @@ func (c *compiler) sliverType(e *etree.Element, n *request.Node) {
 		return
 	}
 	if len(types) > 1 {
-		c.fail(types[1], fmt.Sprintf("second sliver_type of node %q", n.ID), "a request names one (Federation AM API, sliver_type)")
+		c.fail(types[1], fmt.Sprintf("second sliver_type of node %q", n.ID), "keep one")
 	}
 	t := types[0]
 	n.SliverType = request.SliverType(attr(t, "name"))
