@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strconv"
 
 	"croft/capacity"
 	"croft/request"
@@ -83,7 +84,7 @@ var ErrNotRunning = errors.New("node is not running")
 // ExitError says that a command ended with a status other than zero.
 type ExitError struct{ Status int }
 
-func (e *ExitError) Error() string { return "command failed" }
+func (e *ExitError) Error() string { return "command ended with status " + strconv.Itoa(e.Status) }
 
 // Node is what to make.
 type Node struct {

@@ -1,0 +1,133 @@
+package namespace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// adopt reads the state and makes it true: nodes that run are taken over,
+// what was half started is ended, and what belongs to nothing is removed.
+func (d *Driver) adopt() error {
+	nodes, links, err := d.state.load()
+	if err != nil {
+		return err
+	}
+	for _, r := range nodes {
+		d.nodes[r.Node.Sliver.Canonical()] = &node{slot: r.Slot, rec: r}
+	}
+	for i := range links {
+		d.links[links[i].Link.Sliver.Canonical()] = &links[i]
+	}
+	if err := d.fabric.adopt(); err != nil {
+		return err
+	}
+	for _, n := range d.nodes {
+		if err := d.adoptNode(n); err != nil {
+			return fmt.Errorf("take over node %s: %w", n.rec.Node.Sliver, err)
+		}
+	}
+	if err := d.sweep(); err != nil {
+		return err
+	}
+	if err := d.wipeCheck(); err != nil {
+		return err
+	}
+	return d.tidy()
+}
+
+func (d *Driver) adoptNode(n *node) error {
+	var run runRecord
+	err := readJSON(d.runFile(n), &run)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if run.Boot != d.boot {
+		return nil
+	}
+	p, err := watch(run.PID, run.Start)
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, os.ErrProcessDone) || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	n.proc, n.system, n.plugged = p, run.System, true
+	if !run.Ready || !n.rec.Whole {
+		return d.stop(context.Background(), n, 0)
+	}
+	d.log.Info("node taken over", "sliver", n.rec.Node.Sliver.String(), "pid", run.PID)
+	d.attend(n, p)
+	return nil
+}
+
+// sweep removes what earlier managers have left and no record names.
+func (d *Driver) sweep() error {
+	keep := map[string]bool{}
+	slots := []int{}
+	for _, r := range d.links {
+		keep[bridgeName(r.Slot)] = true
+	}
+	for _, n := range d.nodes {
+		if n.running() == nil {
+			if err := d.clear(n); err != nil {
+				return err
+			}
+			continue
+		}
+		slots = append(slots, n.slot)
+		for i := range n.rec.Node.Interfaces {
+			keep[portName(n.slot, i)] = true
+		}
+	}
+	present, err := d.fabric.names()
+	if err != nil {
+		return err
+	}
+	for _, name := range present {
+		if !keep[name] {
+			if err := d.fabric.del(name); err != nil {
+				return err
+			}
+		}
+	}
+	for _, slot := range d.cgroups.slots() {
+		if !slices.Contains(slots, slot) {
+			if err := d.cgroups.remove(slot); err != nil {
+				return err
+			}
+		}
+	}
+	return d.sweepSystem()
+}
+
+// sweepSystem removes generated images that no node runs on. It is called
+// with mu held, or before there are other callers.
+func (d *Driver) sweepSystem() error {
+	used := map[string]bool{}
+	for _, n := range d.nodes {
+		n.mu.Lock()
+		used[n.system] = true
+		n.mu.Unlock()
+	}
+	entries, err := os.ReadDir(d.state.in("system"))
+	if err != nil {
+		return fmt.Errorf("read the state: %w", err)
+	}
+	for _, e := range entries {
+		if !used[e.Name()] {
+			if err := removeTree(d.state.in("system", e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package namespace
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"croft/capacity"
+)
+
+// cgroups holds the nodes to their capacity, by whichever version of cgroups
+// the kernel has. A node gets a group in each hierarchy, below one of the
+// driver's, so that it is no part of the manager's own group (a service
+// manager that stops the manager would end it otherwise).
+type cgroups struct {
+	name      string // of the driver's group
+	dirs      []string
+	byName    map[string]string // controller → mount point
+	unified   string            // mount point of version 2, ""
+	processes int
+	log       *slog.Logger
+}
+
+func openCgroups(stateDir string, processes int, log *slog.Logger) (*cgroups, error) {
+	sum := sha256.Sum256([]byte(stateDir))
+	c := &cgroups{name: "croft-" + hex.EncodeToString(sum[:4]), byName: map[string]string{}, processes: processes, log: log}
+	data, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, fmt.Errorf("look for cgroups: %w", err)
+	}
+	c.read(string(data))
+	return c, nil
+}
+
+// read takes the hierarchies from a mountinfo file, proc_pid_mountinfo(5).
+func (c *cgroups) read(mountinfo string) {
+	for line := range strings.Lines(mountinfo) {
+		before, after, ok := strings.Cut(strings.TrimSpace(line), " - ")
+		f, g := strings.Fields(before), strings.Fields(after)
+		if !ok || len(f) < 5 || len(g) < 3 {
+			continue
+		}
+		at := f[4]
+		switch g[0] {
+		case "cgroup2":
+			if c.unified == "" {
+				c.unified = at
+				c.dirs = append(c.dirs, at)
+			}
+		case "cgroup":
+			for o := range strings.SplitSeq(g[2], ",") {
+				wanted := o == "memory" || o == "cpu" || o == "pids" || o == "name=systemd"
+				if wanted && c.byName[o] == "" {
+					c.byName[o] = at
+					if !slices.Contains(c.dirs, at) {
+						c.dirs = append(c.dirs, at)
+					}
+				}
+			}
+		}
+	}
+}
+
+func (c *cgroups) groups(slot int) []string {
+	var out []string
+	for _, d := range c.dirs {
+		out = append(out, filepath.Join(d, c.name, strconv.Itoa(slot)))
+	}
+	return out
+}
+
+// hold puts a process, and all that will come of it, into the group of a slot
+// with these limits. A limit that the kernel cannot keep is returned in
+// missing; zero amounts set none.
+func (c *cgroups) hold(slot, pid int, a capacity.Amount) (missing []string, err error) {
+	for _, g := range c.groups(slot) {
+		if err := os.MkdirAll(g, 0o755); err != nil {
+			return nil, fmt.Errorf("make cgroup: %w", err)
+		}
+	}
+	set := func(what, dir, file, value string) bool {
+		err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0)
+		if err != nil {
+			c.log.Debug("cgroup limit", "limit", what, "file", filepath.Join(dir, file), "err", err)
+		}
+		return err == nil
+	}
+	v1 := func(controller string) string {
+		if at := c.byName[controller]; at != "" {
+			return filepath.Join(at, c.name, strconv.Itoa(slot))
+		}
+		return ""
+	}
+	v2 := ""
+	if c.unified != "" {
+		v2 = filepath.Join(c.unified, c.name, strconv.Itoa(slot))
+		for _, dir := range []string{c.unified, filepath.Join(c.unified, c.name)} {
+			for _, controller := range []string{"+memory", "+cpu", "+pids"} {
+				os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(controller), 0)
+			}
+		}
+	}
+	if a.Memory > 0 {
+		bytes := strconv.FormatInt(int64(a.Memory)<<20, 10)
+		ok := v1("memory") != "" && set("memory", v1("memory"), "memory.limit_in_bytes", bytes) ||
+			v2 != "" && set("memory", v2, "memory.max", bytes)
+		if !ok {
+			missing = append(missing, "memory")
+		}
+	}
+	if a.Cores > 0 {
+		const period = 100_000 // microseconds
+		quota := strconv.FormatInt(max(1000, int64(a.Cores)*period/int64(capacity.Core)), 10)
+		ok := v1("cpu") != "" && set("cores", v1("cpu"), "cpu.cfs_period_us", strconv.Itoa(period)) && set("cores", v1("cpu"), "cpu.cfs_quota_us", quota) ||
+			v2 != "" && set("cores", v2, "cpu.max", quota+" "+strconv.Itoa(period))
+		if !ok {
+			missing = append(missing, "cores")
+		}
+	}
+	n := strconv.Itoa(c.processes)
+	if !(v1("pids") != "" && set("processes", v1("pids"), "pids.max", n) || v2 != "" && set("processes", v2, "pids.max", n)) {
+		missing = append(missing, "processes")
+	}
+	for _, g := range c.groups(slot) {
+		if err := os.WriteFile(filepath.Join(g, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
+			return nil, fmt.Errorf("put process %d into its cgroup: %w", pid, err)
+		}
+	}
+	return missing, nil
+}
+
+// remove removes the groups of a slot, whose processes have ended.
+func (c *cgroups) remove(slot int) error {
+	var errs []error
+	for _, g := range c.groups(slot) {
+		if err := removeGroup(g); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeAll removes the driver's own groups, if they are empty.
+func (c *cgroups) removeAll() {
+	for _, d := range c.dirs {
+		unix.Rmdir(filepath.Join(d, c.name))
+	}
+}
+
+// slots lists the slots that have a group.
+func (c *cgroups) slots() []int {
+	var out []int
+	for _, d := range c.dirs {
+		entries, err := os.ReadDir(filepath.Join(d, c.name))
+		if err != nil {
+			continue
+		}
+		for _, e := range entries {
+			if slot, err := strconv.Atoi(e.Name()); err == nil && e.IsDir() && !slices.Contains(out, slot) {
+				out = append(out, slot)
+			}
+		}
+	}
+	return out
+}
+
+// removeGroup removes a group and those that the node has made below it. The
+// kernel calls a group busy for a moment after its last process.
+func removeGroup(dir string) error {
+	var err error
+	for range 500 {
+		entries, readErr := os.ReadDir(dir)
+		if errors.Is(readErr, fs.ErrNotExist) {
+			return nil
+		}
+		for _, e := range entries {
+			if e.IsDir() {
+				if err := removeGroup(filepath.Join(dir, e.Name())); err != nil {
+					return err
+				}
+			}
+		}
+		if err = unix.Rmdir(dir); err == nil || errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		if !errors.Is(err, unix.EBUSY) {
+			break
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	return fmt.Errorf("remove cgroup %s: %w", dir, err)
+}

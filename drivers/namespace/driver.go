@@ -1,0 +1,640 @@
+package namespace
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"croft/drivers"
+	"croft/drivers/namespace/internal/nodeinit"
+	"croft/request"
+	"croft/urn"
+)
+
+// Config is what a Driver works with. Only Dir is needed.
+type Config struct {
+	// Dir is the state directory. One driver uses it at a time.
+	Dir string
+
+	// Executable is the binary that is run again as init of each node; it
+	// calls Init. Default: the running one.
+	Executable string
+
+	// Images finds the directory of an image by the name that a node asks
+	// for. The directory is a root file system; nodes share it and don't
+	// change it. Without Images, and for the name "", nodes get the host's
+	// own system, by an allow-list.
+	Images func(name string) (dir string, err error)
+
+	// Protected are paths of the host that no node may see, whatever the
+	// image: the federation's data, for one. Dir is always among them.
+	Protected []string
+
+	// IDs are the user and group ids of the host that nodes get. Default:
+	// DefaultIDs. Nobody else may use them.
+	IDs IDRange
+
+	// Processes bounds the processes of a node. Default 4096.
+	Processes int
+
+	// ConsoleBytes bounds the log of a node. Default 1 MiB.
+	ConsoleBytes int64
+
+	Logger *slog.Logger     // default: discard
+	Clock  func() time.Time // default: time.Now
+	Rand   io.Reader        // for host keys; default: crypto/rand
+}
+
+// IDRange is a range of user and group ids of the host: 65536 for each node,
+// and as many for Check.
+type IDRange struct {
+	First uint32
+	Nodes int
+}
+
+const (
+	// idsPerNode is how many user ids a node has.
+	idsPerNode = 1 << 16
+	// checkSlots are the slots at the end of the range that Check uses.
+	checkSlots = 1
+)
+
+// DefaultIDs lies in the part that Linux systems leave to containers.
+var DefaultIDs = IDRange{First: 1 << 30, Nodes: 8192}
+
+// Init turns the process into the init of a node and does not return, if that
+// is what it has been started for; otherwise it does nothing. Programs that
+// use a Driver (and test binaries, in TestMain) call it before anything else.
+func Init() {
+	if len(os.Args) > 1 && os.Args[1] == nodeinit.Word {
+		os.Exit(nodeinit.Main(os.Args[2:]))
+	}
+}
+
+// Driver makes nodes out of namespaces. It implements drivers.Driver.
+type Driver struct {
+	cfg       Config
+	log       *slog.Logger
+	state     *stateDir
+	program   *program
+	cgroups   *cgroups
+	boot      string
+	protected []string
+
+	mu    sync.Mutex // guards the maps; node.op and netMu come before it
+	nodes map[urn.URN]*node
+	links map[urn.URN]*linkRecord
+
+	netMu  sync.Mutex // guards fabric and what is plugged into it
+	fabric fabric
+
+	closing   chan struct{}
+	attending sync.WaitGroup // goroutines that wait for the end of nodes
+
+	systemMu     sync.Mutex
+	skeleton     *skeleton
+	skeletonHash string
+}
+
+var _ drivers.Driver = (*Driver)(nil)
+
+// node is a node as the driver knows it.
+type node struct {
+	slot    int
+	op      sync.Mutex // one operation at a time
+	rec     nodeRecord // changed with op and Driver.mu held, read with either
+	plugged bool       // has ports in the fabric; guarded by Driver.netMu
+
+	mu     sync.Mutex
+	proc   *initProcess // nil while stopped
+	system string       // generated image in use
+	down   bool         // being stopped or removed by an operation
+}
+
+func (n *node) running() *initProcess {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.proc == nil || n.proc.ended() {
+		return nil
+	}
+	return n.proc
+}
+
+// New opens a driver on its state directory, takes over the nodes that run,
+// and cleans up what an earlier one was in the middle of. Close it to let
+// another one use the directory.
+func New(cfg Config) (*Driver, error) {
+	if cfg.Dir == "" {
+		return nil, errors.New("namespace driver: no state directory given")
+	}
+	if cfg.Executable == "" {
+		cfg.Executable = "/proc/self/exe"
+	}
+	if cfg.IDs == (IDRange{}) {
+		cfg.IDs = DefaultIDs
+	}
+	if last := uint64(cfg.IDs.First) + uint64(cfg.IDs.Nodes)*idsPerNode; cfg.IDs.Nodes < 1 || cfg.IDs.First < idsPerNode || last > 1<<31 {
+		return nil, fmt.Errorf("namespace driver: ids from %d for %d nodes: want 65536 ids for each node, from 65536 and up to 2^31", cfg.IDs.First, cfg.IDs.Nodes)
+	}
+	if cfg.Processes == 0 {
+		cfg.Processes = 4096
+	}
+	if cfg.ConsoleBytes == 0 {
+		cfg.ConsoleBytes = 1 << 20
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = time.Now
+	}
+	if cfg.Rand == nil {
+		cfg.Rand = rand.Reader
+	}
+	d := &Driver{
+		cfg: cfg, log: cfg.Logger.With("driver", "namespace"), closing: make(chan struct{}),
+		nodes: map[urn.URN]*node{}, links: map[urn.URN]*linkRecord{},
+	}
+	if err := d.open(); err != nil {
+		d.Close()
+		return nil, fmt.Errorf("namespace driver: %w", err)
+	}
+	return d, nil
+}
+
+func (d *Driver) open() error {
+	var err error
+	if d.state, err = openState(d.cfg.Dir); err != nil {
+		return err
+	}
+	for _, p := range append([]string{d.state.path}, d.cfg.Protected...) {
+		abs, err := filepath.Abs(p)
+		if err != nil {
+			return fmt.Errorf("protected path: %w", err)
+		}
+		d.protected = append(d.protected, abs)
+		if real, err := filepath.EvalSymlinks(abs); err == nil && real != abs {
+			d.protected = append(d.protected, real)
+		}
+	}
+	if d.program, err = openProgram(d.cfg.Executable); err != nil {
+		return err
+	}
+	if d.cgroups, err = openCgroups(d.state.path, d.cfg.Processes, d.log); err != nil {
+		return err
+	}
+	if d.boot, err = bootID(); err != nil {
+		return err
+	}
+	d.fabric.pin = d.state.in("switch")
+	return d.adopt()
+}
+
+// Close lets go of the state directory, when operations have ended. Nodes go
+// on running.
+func (d *Driver) Close() error {
+	close(d.closing)
+	d.attending.Wait()
+	d.netMu.Lock()
+	d.fabric.close()
+	d.netMu.Unlock()
+	if d.program != nil {
+		d.program.file.Close()
+	}
+	if d.state != nil {
+		return d.state.close()
+	}
+	return nil
+}
+
+// Name implements drivers.Driver.
+func (d *Driver) Name() string { return "namespace" }
+
+// Accounts implements drivers.Driver.
+func (d *Driver) Accounts(_ context.Context, image string) ([]string, error) {
+	names, err := d.imageAccounts(image)
+	if err != nil {
+		return nil, fmt.Errorf("list the accounts: %w", err)
+	}
+	return names, nil
+}
+
+// find returns a node that is whole.
+func (d *Driver) find(sliver urn.URN) (*node, error) {
+	d.mu.Lock()
+	n := d.nodes[sliver.Canonical()]
+	d.mu.Unlock()
+	if n == nil {
+		return nil, fmt.Errorf("node %s: %w", sliver, drivers.ErrNotFound)
+	}
+	return n, nil
+}
+
+// begin finds a node and locks it for an operation that needs it whole.
+func (d *Driver) begin(sliver urn.URN) (*node, error) {
+	n, err := d.find(sliver)
+	if err != nil {
+		return nil, err
+	}
+	n.op.Lock()
+	d.mu.Lock()
+	gone := d.nodes[sliver.Canonical()] != n
+	d.mu.Unlock()
+	switch {
+	case gone:
+		n.op.Unlock()
+		return nil, fmt.Errorf("node %s: %w", sliver, drivers.ErrNotFound)
+	case !n.rec.Whole:
+		n.op.Unlock()
+		return nil, fmt.Errorf("node %s is half-made (remove it and make it again)", sliver)
+	}
+	return n, nil
+}
+
+// Make implements drivers.Driver.
+func (d *Driver) Make(ctx context.Context, want drivers.Node) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("make node %s: %w", want.Sliver, err)
+	}
+	if err := d.makeNode(want); err != nil {
+		return fmt.Errorf("make node %s: %w", want.Sliver, err)
+	}
+	return nil
+}
+
+func (d *Driver) makeNode(want drivers.Node) error {
+	if err := d.checkNode(want); err != nil {
+		return err
+	}
+	overlays, _, err := d.image(want.Image)
+	if err != nil {
+		return err
+	}
+	n, err := d.claim(want)
+	if err != nil {
+		return err
+	}
+	defer n.op.Unlock()
+	if n.rec.Whole {
+		return nil
+	}
+	if err := d.writeNode(n, overlays); err != nil {
+		return errors.Join(err, d.erase(n, want.Sliver.Canonical()))
+	}
+	return nil
+}
+
+// claim finds the node or gives it a slot, and locks it.
+func (d *Driver) claim(want drivers.Node) (*node, error) {
+	key := want.Sliver.Canonical()
+	for {
+		d.mu.Lock()
+		if d.links[key] != nil {
+			d.mu.Unlock()
+			return nil, errors.New("there is a link of that name")
+		}
+		n := d.nodes[key]
+		if n == nil {
+			slot, err := d.freeNodeSlot()
+			if err == nil {
+				n = &node{slot: slot, rec: nodeRecord{Slot: slot, Node: want}}
+				n.op.Lock()
+				d.nodes[key] = n
+			}
+			d.mu.Unlock()
+			return n, err
+		}
+		d.mu.Unlock()
+		n.op.Lock()
+		d.mu.Lock()
+		if d.nodes[key] == n {
+			if !n.rec.Whole {
+				n.rec.Node = want
+			}
+			d.mu.Unlock()
+			return n, nil
+		}
+		d.mu.Unlock()
+		n.op.Unlock()
+	}
+}
+
+func (d *Driver) writeNode(n *node, overlays []overlay) error {
+	dir := d.state.nodeDir(n.slot)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("make its directory: %w", err)
+	}
+	if err := d.state.putNode(n.rec); err != nil {
+		return err
+	}
+	_, private, err := ed25519.GenerateKey(d.cfg.Rand)
+	if err != nil {
+		return fmt.Errorf("make its host key: %w", err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, n.rec.Node.Hostname)
+	if err != nil {
+		return fmt.Errorf("make its host key: %w", err)
+	}
+	if err := makeDisk(filepath.Join(dir, "disk"), overlays, d.owner(n.slot)); err != nil {
+		return err
+	}
+	return d.change(n, func(r *nodeRecord) {
+		r.Whole, r.HostKey = true, pem.EncodeToMemory(block)
+	})
+}
+
+// change changes the record of a node whose lock is held, on disk and then
+// for everybody.
+func (d *Driver) change(n *node, f func(*nodeRecord)) error {
+	rec := n.rec
+	f(&rec)
+	if err := d.state.putNode(rec); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n.rec = rec
+	return nil
+}
+
+// owner is the id on the host of a node's root.
+func (d *Driver) owner(slot int) int { return int(d.cfg.IDs.First) + slot*idsPerNode }
+
+// freeNodeSlot is called with mu held.
+func (d *Driver) freeNodeSlot() (int, error) {
+	taken := map[int]bool{}
+	for _, n := range d.nodes {
+		taken[n.slot] = true
+	}
+	usable := max(1, d.cfg.IDs.Nodes-checkSlots)
+	for slot := range usable {
+		if !taken[slot] {
+			return slot, nil
+		}
+	}
+	return 0, fmt.Errorf("all %d ranges of user ids are taken (remove nodes, or give the driver more ids)", usable)
+}
+
+// Start implements drivers.Driver.
+func (d *Driver) Start(ctx context.Context, sliver urn.URN) error {
+	n, err := d.begin(sliver)
+	if err != nil {
+		return fmt.Errorf("start: %w", err)
+	}
+	defer n.op.Unlock()
+	if err := d.start(ctx, n); err != nil {
+		return fmt.Errorf("start node %s: %w", sliver, err)
+	}
+	return nil
+}
+
+// Stop implements drivers.Driver.
+func (d *Driver) Stop(ctx context.Context, sliver urn.URN) error {
+	n, err := d.begin(sliver)
+	if err != nil {
+		return fmt.Errorf("stop: %w", err)
+	}
+	defer n.op.Unlock()
+	if err := d.stop(ctx, n, stopGrace); err != nil {
+		return fmt.Errorf("stop node %s: %w", sliver, err)
+	}
+	return nil
+}
+
+// Restart implements drivers.Driver.
+func (d *Driver) Restart(ctx context.Context, sliver urn.URN) error {
+	n, err := d.begin(sliver)
+	if err != nil {
+		return fmt.Errorf("restart: %w", err)
+	}
+	defer n.op.Unlock()
+	if err := d.stop(ctx, n, stopGrace); err != nil {
+		return fmt.Errorf("restart node %s: %w", sliver, err)
+	}
+	if err := d.start(ctx, n); err != nil {
+		return fmt.Errorf("restart node %s: %w", sliver, err)
+	}
+	return nil
+}
+
+// UpdateUsers implements drivers.Driver. Accounts that go leave their home
+// directories behind, for when they come back; their processes end.
+func (d *Driver) UpdateUsers(ctx context.Context, sliver urn.URN, users []request.User) error {
+	n, err := d.begin(sliver)
+	if err != nil {
+		return fmt.Errorf("update users: %w", err)
+	}
+	defer n.op.Unlock()
+	if err := d.updateUsers(ctx, n, users); err != nil {
+		return fmt.Errorf("update the users of node %s: %w", sliver, err)
+	}
+	return nil
+}
+
+func (d *Driver) updateUsers(ctx context.Context, n *node, users []request.User) error {
+	if err := d.checkUsers(users, n.rec.Node.Image); err != nil {
+		return err
+	}
+	if err := d.change(n, func(r *nodeRecord) { r.Node.Users = slices.Clone(users) }); err != nil {
+		return err
+	}
+	if n.running() == nil {
+		return nil
+	}
+	return d.setAccounts(ctx, n, users)
+}
+
+// Remove implements drivers.Driver.
+func (d *Driver) Remove(ctx context.Context, sliver urn.URN) error {
+	key := sliver.Canonical()
+	d.mu.Lock()
+	n, l := d.nodes[key], d.links[key]
+	d.mu.Unlock()
+	if n != nil {
+		n.op.Lock()
+		defer n.op.Unlock()
+		if err := d.erase(n, key); err != nil {
+			return fmt.Errorf("remove node %s: %w", sliver, err)
+		}
+	}
+	if l != nil {
+		if err := d.removeLink(key); err != nil {
+			return fmt.Errorf("remove link %s: %w", sliver, err)
+		}
+	}
+	return nil
+}
+
+// erase removes a node in whatever state it is. Its lock is held.
+func (d *Driver) erase(n *node, key urn.URN) error {
+	d.mu.Lock()
+	gone := d.nodes[key] != n
+	d.mu.Unlock()
+	if gone {
+		return nil
+	}
+	dir := d.state.nodeDir(n.slot)
+	if _, err := os.Stat(dir); err == nil {
+		if err := d.change(n, func(r *nodeRecord) { r.Whole = false }); err != nil {
+			return err
+		}
+	}
+	if err := d.stop(context.Background(), n, 0); err != nil {
+		return err
+	}
+	// The record goes last: until then List shows what there is to remove.
+	if err := removeTree(filepath.Join(dir, "disk")); err != nil {
+		return err
+	}
+	if err := removeTree(dir); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	delete(d.nodes, key)
+	d.mu.Unlock()
+	return d.tidy()
+}
+
+// tidy removes what belongs to no sliver when there is none any more.
+func (d *Driver) tidy() error {
+	d.netMu.Lock()
+	defer d.netMu.Unlock()
+	d.mu.Lock()
+	nodes, links := len(d.nodes), len(d.links)
+	plugged := slices.ContainsFunc(d.allNodes(), func(n *node) bool { return n.plugged })
+	d.mu.Unlock()
+	if links == 0 && !plugged {
+		if err := d.fabric.remove(); err != nil {
+			return err
+		}
+	}
+	if nodes == 0 {
+		d.cgroups.removeAll()
+		d.systemMu.Lock()
+		defer d.systemMu.Unlock()
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if len(d.nodes) == 0 {
+			return d.sweepSystem()
+		}
+	}
+	return nil
+}
+
+// allNodes is called with mu held.
+func (d *Driver) allNodes() []*node {
+	var out []*node
+	for _, n := range d.nodes {
+		out = append(out, n)
+	}
+	return out
+}
+
+// List implements drivers.Driver.
+func (d *Driver) List(ctx context.Context) ([]drivers.Found, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("list: %w", err)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []drivers.Found
+	for _, n := range d.nodes {
+		f := drivers.Found{Sliver: n.rec.Node.Sliver, Kind: drivers.NodeKind, Whole: n.rec.Whole, Running: n.running() != nil}
+		out = append(out, f)
+	}
+	for _, l := range d.links {
+		out = append(out, drivers.Found{Sliver: l.Link.Sliver, Kind: drivers.LinkKind, Whole: l.Whole})
+	}
+	slices.SortFunc(out, func(a, b drivers.Found) int {
+		switch x, y := a.Sliver.String(), b.Sliver.String(); {
+		case x < y:
+			return -1
+		case x > y:
+			return 1
+		}
+		return 0
+	})
+	return out, nil
+}
+
+// Dial implements drivers.Driver. The address is literal.
+func (d *Driver) Dial(ctx context.Context, sliver urn.URN, network, address string) (net.Conn, error) {
+	n, err := d.find(sliver)
+	if err != nil {
+		return nil, fmt.Errorf("dial: %w", err)
+	}
+	p := n.running()
+	if p == nil {
+		return nil, fmt.Errorf("dial node %s: %w", sliver, drivers.ErrNotRunning)
+	}
+	c, err := dialIn(ctx, p, network, address)
+	if err != nil {
+		if p.ended() {
+			err = drivers.ErrNotRunning
+		}
+		return nil, fmt.Errorf("dial node %s: %w", sliver, err)
+	}
+	return c, nil
+}
+
+// Log implements drivers.Driver.
+func (d *Driver) Log(ctx context.Context, sliver urn.URN, w io.Writer) error {
+	n, err := d.find(sliver)
+	if err != nil {
+		return fmt.Errorf("log: %w", err)
+	}
+	f, err := os.Open(d.console(n))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // never started
+	}
+	if err != nil {
+		return fmt.Errorf("log of node %s: %w", sliver, err)
+	}
+	defer f.Close()
+	if _, err := io.Copy(w, io.LimitReader(f, 2*d.cfg.ConsoleBytes)); err != nil {
+		return fmt.Errorf("log of node %s: %w", sliver, err)
+	}
+	return nil
+}
+
+// HostKey returns the public key that a node shows to those who log in, in
+// the format of known_hosts: type and base64.
+func (d *Driver) HostKey(sliver urn.URN) (string, error) {
+	n, err := d.find(sliver)
+	if err != nil {
+		return "", fmt.Errorf("host key: %w", err)
+	}
+	key, err := d.hostKey(n)
+	if err != nil {
+		return "", fmt.Errorf("host key of node %s: %w", sliver, err)
+	}
+	return string(ssh.MarshalAuthorizedKey(key.PublicKey())), nil
+}
+
+func (d *Driver) hostKey(n *node) (ssh.Signer, error) {
+	d.mu.Lock()
+	data := n.rec.HostKey
+	d.mu.Unlock()
+	key, err := ssh.ParsePrivateKey(data)
+	if err != nil {
+		return nil, fmt.Errorf("read the host key: %w", err)
+	}
+	return key, nil
+}
+
+func (d *Driver) console(n *node) string {
+	return filepath.Join(d.state.nodeDir(n.slot), "console.log")
+}
