@@ -23,6 +23,9 @@ func readDocument(data []byte) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := doc.CheckIDs(); err != nil {
+		return nil, err
+	}
 	if !doc.Root.Is("", "signed-credential") {
 		return nil, fmt.Errorf("the document is a <%s>, not a <signed-credential>", doc.Root.Name.Local)
 	}

@@ -34,7 +34,7 @@ type entity struct {
 // spec says how an entity's certificate is to be made.
 type spec struct {
 	urn       string
-	cn        string // for a certificate without a URN
+	cn        string // instead of one made of the URN
 	ca        bool
 	key       crypto.Signer // nil: RSA with 2048 bits
 	notBefore time.Time

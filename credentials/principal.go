@@ -56,10 +56,11 @@ type Principal struct {
 	// SpeaksBy is the credential that lets the caller speak for User.
 	SpeaksBy *Identity
 
-	policy *Policy
-	now    func() time.Time
-	usable []indexed
-	denied *Refusal // why User is zero
+	policy  *Policy
+	now     func() time.Time
+	usable  []indexed
+	userKey KeyID    // of User, if SpeaksBy is set
+	denied  *Refusal // why User is zero
 	// reasons say why credentials are of no use for any call, in order.
 	reasons []reason
 }

@@ -212,7 +212,7 @@ func (p *Principal) speak(user urn.URN) {
 			continue
 		}
 		if strings.EqualFold(s.role, "speaks_for_"+string(s.principal)) && len(s.tails) == 1 && s.tails[0] == (tail{principal: caller}) {
-			p.User = user
+			p.User, p.userKey = user, s.principal
 			id := c.id
 			p.SpeaksBy = &id
 			p.usable = append(p.usable[:i:i], p.usable[i+1:]...)

@@ -256,11 +256,15 @@ func (l limit) String() string {
 	return strings.Join(names, ", ")
 }
 
+// maxDepth bounds a chain, both ends counted. xmlsec1 takes 10.
+const maxDepth = 8
+
 // named is a certificate whose chain was verified, and its URN.
 type named struct {
 	certificate *openssl.Certificate
 	urn         urn.URN
-	until       time.Time // the first expiry in the chain
+	root        *openssl.Certificate // where its chain ends
+	until       time.Time            // the first expiry in the chain
 }
 
 // verify builds the chain of a certificate to a trust root and checks that
@@ -272,12 +276,17 @@ func (t *Trust) verify(a *anchors, c *openssl.Certificate, others []*openssl.Cer
 	}
 	chain, err := c.Verify(openssl.VerifyOptions{
 		Roots: a.roots, Intermediates: others, CRLs: a.crls, Time: t.options.Now(),
-		AllowSHA1: !t.options.RefuseSHA1, MinRSABits: t.options.MinRSABits,
+		AllowSHA1: !t.options.RefuseSHA1, MinRSABits: t.options.MinRSABits, MaxDepth: maxDepth,
 	})
 	if err != nil {
+		var at *openssl.VerifyError
+		if errors.As(err, &at) && at.Depth == 0 {
+			return named{}, &Refusal{Text: fmt.Sprintf("the certificate of %s: %s", name, at.Detail), Err: err}
+		}
 		return named{}, because(err, "the certificate of %s", name)
 	}
-	n := named{certificate: c, urn: name, until: c.NotAfter}
+	root := chain[len(chain)-1]
+	n := named{certificate: c, urn: name, root: root, until: c.NotAfter}
 	for _, link := range chain {
 		if link.NotAfter.Before(n.until) {
 			n.until = link.NotAfter
@@ -285,7 +294,6 @@ func (t *Trust) verify(a *anchors, c *openssl.Certificate, others []*openssl.Cer
 	}
 	// From the root down: every certificate's name lies within what those
 	// above it stand for.
-	root := chain[len(chain)-1]
 	bounds := a.limits[root.Fingerprint]
 	if !bounds.covers(name.Authority) {
 		return named{}, refuse("the certificate of %s chains to the trust root %s, which speaks for %s", name, root, bounds)

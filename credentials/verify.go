@@ -139,7 +139,10 @@ func (r *reader) credential(e *xmldsig.Element, delegations int) (*verified, err
 	}
 	parent, err := r.credential(f.parent, delegations+1)
 	if err != nil {
-		return nil, fmt.Errorf("delegated from a credential that does not count: %w", err)
+		if delegations == 0 {
+			err = fmt.Errorf("delegated from a credential that does not count: %w", err)
+		}
+		return nil, err
 	}
 	v.id.Delegations = parent.id.Delegations + 1
 	return v, delegated(parent, v, signer.urn)
@@ -228,6 +231,11 @@ func (r *reader) signature(s *xmldsig.Signature) (*xmldsig.Element, named, []*op
 	signer, err := r.trust.verify(r.anchors, leaf, chain)
 	if err != nil {
 		return fail(fmt.Errorf("signer: %w", err))
+	}
+	if string(signer.root.RawIssuer) != string(signer.root.RawSubject) {
+		// xmlsec1 and the tools built on it want a whole chain.
+		return fail(fmt.Errorf("signer: the chain of %s ends at %s, which did not sign itself; "+
+			"signatures need the trust root above it", signer.urn, signer.root))
 	}
 	r.note(signer.until)
 	return signed, signer, chain, nil

@@ -140,9 +140,13 @@ func (d *Document) AttributesSource(e *Element) []byte {
 	return d.source[e.attributes:end]
 }
 
-// ByID returns the element whose xml:id is id, or nil. A document in which
-// any two attributes that may be taken for ids (xml:id, id, Id, ID) have one
-// value is refused whole.
+// CheckIDs reports why the ids of the document cannot be relied on: two
+// attributes that some program may take for ids (xml:id, id, Id, ID) have one
+// value, or an xml:id is no name.
+func (d *Document) CheckIDs() error { return d.idError }
+
+// ByID returns the element whose xml:id is id, or nil. It is an error if
+// CheckIDs is one.
 func (d *Document) ByID(id string) (*Element, error) { return d.ids[id], d.idError }
 
 // lookup returns what a prefix stands for at e.
