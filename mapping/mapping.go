@@ -20,11 +20,34 @@ type Mapper interface {
 	Map(snapshot *inventory.Snapshot, occupancy Occupancy, req *request.Request, options Options) (*Placement, error)
 }
 
-// Options direct a mapping.
+// Options direct a mapping. The zero Options are good ones.
 type Options struct {
-	Seed  uint64  // of every random choice
-	Slice urn.URN // whose request this is: its own exclusive hosts stay open to it
+	// Seed is of every random choice, and of the hardware addresses that are
+	// assigned: they differ between aggregates, and between Allocates of one
+	// slice, only if the caller draws another seed for each. The placement of
+	// nodes depends on it only where a search has to start anew.
+	Seed   uint64
+	Slice  urn.URN // whose request this is: its own exclusive hosts stay open to it
+	Policy Policy
+
+	// Effort is how many possibilities a search may look at before it gives
+	// up; 0 is DefaultEffort. It is counted, not timed, so that the same input
+	// has the same answer on every machine.
+	Effort int
 }
+
+// DefaultEffort is enough for every arrangement of a dozen nodes, and a second
+// of one core at the very most.
+const DefaultEffort = 10_000_000
+
+// Policy says how nodes are laid out where there is a choice.
+type Policy int
+
+// The policies.
+const (
+	Pack   Policy = iota // fill up hosts, so that others stay whole
+	Spread               // use the freest hosts
+)
 
 // Occupancy is what is taken of a snapshot's hosts.
 type Occupancy struct {
@@ -50,6 +73,7 @@ type Use struct {
 type ExistingNode struct {
 	ID         request.ClientID
 	Host       urn.URN
+	SliverType request.SliverType // "" if not known: any that the host makes
 	Interfaces []ExistingInterface
 }
 
@@ -99,7 +123,7 @@ type Kind int
 // The kinds of refusal.
 const (
 	Impossible  Kind = iota // no such thing here, however free the testbed were
-	Full                    // would fit if less were taken
+	Full                    // not enough of it: of what is free, or (Never) of all there is
 	Unavailable             // the thing asked for is taken or out of service
 	Bandwidth               // a link's rate cannot be given
 	Contradicts             // the request contradicts itself
@@ -112,6 +136,14 @@ type Refusal struct {
 	Place request.Place
 	Why   string
 	Hint  string // what would fit; may be empty
+
+	// Never says of a Full that the request would not fit an empty testbed
+	// either.
+	Never bool
+
+	// GaveUp says that the search ended before it had seen every arrangement:
+	// there may be one that fits.
+	GaveUp bool
 }
 
 func (r *Refusal) Error() string {

@@ -1,0 +1,496 @@
+package mapping
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"croft/capacity"
+	"croft/inventory"
+	"croft/request"
+)
+
+// refuseOne says why no host takes a node of a want, nothing else of the
+// request being placed.
+func (b *board) refuseOne(w *want, links *linkage) *Refusal {
+	n := w.node
+	r := &Refusal{Item: n.ID, Place: n.Place}
+	furthest, slots := byBinding, []int(nil)
+	for i, st := range w.stages {
+		if w.bound >= 0 && i != w.bound {
+			continue
+		}
+		if st > furthest {
+			furthest, slots = st, nil
+		}
+		if st == furthest {
+			slots = append(slots, i)
+		}
+	}
+	switch furthest {
+	case byShaping:
+		return links.shaped[w.nodes[0]].refusal()
+	case byDriver:
+		return links.refuseDrivers(w.nodes[0])
+	case bySize:
+		b.explainSize(r, w, slots)
+	case byService:
+		r.Kind = Unavailable
+		s := &b.slots[slots[0]]
+		r.Why = fmt.Sprintf("%s is out of service: %s", b.call(w, slots[0]), s.out)
+		if len(slots) > 1 {
+			r.Why = fmt.Sprintf("all %d hosts that could take it are out of service; %s: %s", len(slots), s.host.Name, s.out)
+		}
+	case byOwner:
+		b.explainOwner(r, w, slots)
+	case byRoom:
+		r.Kind = Full
+		r.Why, r.Hint = b.explainRoom(w, slots, "")
+	default:
+		r.Kind = Impossible
+		b.explainLack(r, w, furthest)
+	}
+	if w.bound >= 0 && r.Kind != Impossible && r.Hint == "" && b.elsewhere(w) {
+		r.Hint = "others could take it: leave component_id out"
+	}
+	return r
+}
+
+// call names a host for a node that may be bound to it.
+func (b *board) call(w *want, slot int) string {
+	if w.bound >= 0 {
+		return "component " + b.slots[slot].host.Name
+	}
+	return "host " + b.slots[slot].host.Name
+}
+
+// elsewhere reports whether a bound node would have a place if it were not.
+func (b *board) elsewhere(w *want) bool {
+	open := *w
+	open.bound = -1
+	b.consider(&open)
+	return len(open.options) > 0
+}
+
+// explainLack says which of a node's wishes no host answers to.
+func (b *board) explainLack(r *Refusal, w *want, at stage) {
+	n := w.node
+	if w.bound >= 0 {
+		h := b.slots[w.bound].host
+		r.Why, r.Hint = b.hostLacks(w, h, at), ""
+		if at == byType {
+			r.Hint = "it offers " + types(h.Types)
+		}
+		if at == byHardware {
+			r.Hint = "it is of " + some(h.HardwareTypes)
+		}
+		return
+	}
+	where := "host"
+	if len(n.HardwareTypes) > 0 {
+		where = "host of hardware type " + strings.Join(n.HardwareTypes, " or ")
+	}
+	if w.sliverType != "" && at > byType {
+		where += " that offers " + w.sliverType
+	}
+	if w.image != nil && at > byImage {
+		where += " and boots " + w.image.Name
+	}
+	switch at {
+	case byBinding, byHardware:
+		var names []string
+		for i := range b.slots {
+			for _, t := range b.slots[i].host.HardwareTypes {
+				if !slices.Contains(names, t) {
+					names = append(names, t)
+				}
+			}
+		}
+		r.Why = "no " + where
+		if r.Hint = "no host names a hardware type"; len(names) > 0 {
+			r.Hint = nearestOr(n.HardwareTypes[0], names, "there are "+some(names))
+		}
+		if len(n.HardwareTypes) == 0 {
+			r.Why, r.Hint = "there are no hosts", ""
+		}
+	case byType:
+		r.Why = fmt.Sprintf("no %s offers sliver type %s", where, w.sliverType)
+		r.Hint = b.offering(n)
+	case byImage:
+		what := "an image"
+		if w.image != nil {
+			what = "image " + w.image.Name
+		}
+		r.Why = fmt.Sprintf("no %s boots %s", where, what)
+		r.Hint = b.bootable(w)
+		if r.Place = n.Image.Place; r.Place == (request.Place{}) {
+			r.Place = n.Place
+		}
+	case byUse:
+		if n.Exclusive == request.No {
+			r.Why, r.Hint = fmt.Sprintf("no %s is shared", where), `write exclusive="true"`
+		} else {
+			r.Why, r.Hint = fmt.Sprintf("no %s is given out whole", where), `write exclusive="false"`
+		}
+	case byInterfaces:
+		r.Why = fmt.Sprintf("no %s has the interfaces for it", where)
+		for i, st := range w.stages {
+			if st == byInterfaces {
+				r.Hint = fmt.Sprintf("host %s %s", b.slots[i].host.Name, interfacesLack(w, b.slots[i].host, true))
+				break
+			}
+		}
+	}
+}
+
+// hostLacks says which wish of a node the host that it is bound to does not
+// answer to.
+func (b *board) hostLacks(w *want, h *inventory.Host, at stage) string {
+	prefix := "component " + h.Name + " "
+	switch at {
+	case byHardware:
+		return prefix + "is not of hardware type " + strings.Join(w.node.HardwareTypes, " or ")
+	case byType:
+		return prefix + "does not offer sliver type " + w.sliverType
+	case byImage:
+		if w.image != nil {
+			return prefix + "does not boot image " + w.image.Name
+		}
+		return prefix + "boots no image"
+	case byUse:
+		if w.node.Exclusive == request.No {
+			return prefix + "is given out whole only"
+		}
+		return prefix + "is not given out whole"
+	case byInterfaces:
+		return prefix + interfacesLack(w, h, true)
+	}
+	return prefix + "offers nothing that nodes can be made as"
+}
+
+// offering lists the sliver types that a node could have on the hosts it may
+// go to.
+func (b *board) offering(n *request.Node) string {
+	var names []request.SliverType
+	for i := range b.slots {
+		h := b.slots[i].host
+		isWanted := func(wanted string) bool { return slices.Contains(h.HardwareTypes, wanted) }
+		if len(n.HardwareTypes) > 0 && !slices.ContainsFunc(n.HardwareTypes, isWanted) {
+			continue
+		}
+		for _, t := range h.Types {
+			if !slices.Contains(names, t) {
+				names = append(names, t)
+			}
+		}
+	}
+	return "they offer " + types(names)
+}
+
+// bootable lists the images that a node could have as the type it asks for.
+func (b *board) bootable(w *want) string {
+	var names []string
+	for _, t := range b.types {
+		if w.sliverType != "" && w.sliverType != string(t.Name) {
+			continue
+		}
+		for _, id := range t.Images {
+			for _, image := range b.snapshot.Images {
+				if image.ID == id && !slices.Contains(names, image.Name) {
+					names = append(names, image.Name)
+				}
+			}
+		}
+	}
+	if len(names) == 0 {
+		return "leave disk_image out: such nodes have a system of their own"
+	}
+	return "they boot " + some(names)
+}
+
+func types(names []request.SliverType) string {
+	var all []string
+	for _, n := range names {
+		all = append(all, string(n))
+	}
+	if len(all) == 0 {
+		return "nothing"
+	}
+	return some(all)
+}
+
+// explainSize says that a node is larger than any host.
+func (b *board) explainSize(r *Refusal, w *want, slots []int) {
+	r.Kind, r.Never = Full, true
+	at := b.freest(w, slots, func(s *slot) capacity.Amount { return s.size })
+	asked, size := b.askedOf(w, at), b.slots[at].size
+	r.Why = fmt.Sprintf("wants %s; %s has %s", asks(asked, size), b.call(w, at), has(asked, size))
+	if len(slots) > 1 {
+		r.Why = fmt.Sprintf("wants %s; the largest of %d hosts, %s, has %s", asks(asked, size), len(slots), b.slots[at].host.Name, has(asked, size))
+	}
+	r.Hint = "ask for at most " + has(asked, size)
+}
+
+// askedOf is what a node takes on a host of which it asks too much.
+func (b *board) askedOf(w *want, at int) capacity.Amount {
+	for _, kind := range b.slots[at].types {
+		t := b.types[kind]
+		if w.sliverType == "" || w.sliverType == string(t.Name) {
+			return w.node.Capacity.Or(t.Default)
+		}
+	}
+	return w.node.Capacity
+}
+
+// explainOwner says that hosts are taken by others.
+func (b *board) explainOwner(r *Refusal, w *want, slots []int) {
+	s := &b.slots[slots[0]]
+	if w.bound >= 0 || len(slots) == 1 {
+		r.Kind = Unavailable
+		switch {
+		case s.closed:
+			r.Why = b.call(w, slots[0]) + " is given whole to another slice or node"
+		default:
+			r.Why = b.call(w, slots[0]) + " has nodes on it, so it cannot be given whole"
+			if s.host.Shared {
+				r.Hint = `write exclusive="false" to share it`
+			}
+		}
+		if w.bound < 0 {
+			r.Kind = Full
+			r.Why = "the only host that could take it, " + s.host.Name + ", is taken"
+		}
+		return
+	}
+	r.Kind = Full
+	r.Why = fmt.Sprintf("all %d hosts that could take it are taken", len(slots))
+	if out := b.count(w, byService); out > 0 {
+		r.Why += fmt.Sprintf(", and %d more out of service", out)
+	}
+}
+
+func (b *board) count(w *want, at stage) int {
+	n := 0
+	for _, st := range w.stages {
+		if st == at {
+			n++
+		}
+	}
+	return n
+}
+
+// explainRoom says of what too little is free on the hosts that would take a
+// node. beside names what of the request is placed already.
+func (b *board) explainRoom(w *want, slots []int, beside string) (why, hint string) {
+	at := b.freest(w, slots, func(s *slot) capacity.Amount { return s.free })
+	s := &b.slots[at]
+	asked := b.demandOf(w, at)
+	subject := fmt.Sprintf("%s%s", b.call(w, at), beside)
+	several := len(slots) > 1
+	switch {
+	case s.places <= 0 || asked.Fits(s.free):
+		why = fmt.Sprintf("%s has its most nodes, %d", subject, s.taken)
+		if several {
+			why = fmt.Sprintf("each of the %d hosts that could take it has its most nodes%s", len(slots), beside)
+		}
+		return why, ""
+	case several:
+		subject = fmt.Sprintf("the freest of %d hosts%s, %s,", len(slots), beside, s.host.Name)
+	}
+	why = fmt.Sprintf("wants %s; %s has %s free", asks(asked, s.free), subject, has(asked, s.free))
+	if beside == "" && s.free.Cores > 0 && s.free.Memory > 0 && has(asked, s.free) != "none" {
+		hint = "ask for at most " + has(asked, s.free)
+	}
+	return why, hint
+}
+
+// demandOf is what a node would take of a host.
+func (b *board) demandOf(w *want, at int) capacity.Amount {
+	for _, o := range w.options[w.first[at]:w.first[at+1]] {
+		return o.demand
+	}
+	for _, kind := range b.slots[at].types {
+		if o, st := b.option(w, at, kind); st >= byRoom {
+			return o.demand
+		}
+	}
+	return b.askedOf(w, at)
+}
+
+// freest is the slot that comes nearest to what a node wants.
+func (b *board) freest(w *want, slots []int, of func(*slot) capacity.Amount) int {
+	nearness := func(at int) float64 {
+		demand, have := dimensions(b.demandOf(w, at)), dimensions(of(&b.slots[at]))
+		least := 1e18
+		for k, d := range demand {
+			if d > 0 {
+				least = min(least, float64(have[k])/float64(d))
+			}
+		}
+		if b.slots[at].places <= 0 {
+			least -= 1e19
+		}
+		return least
+	}
+	best := slots[0]
+	for _, at := range slots[1:] {
+		if nearness(at) > nearness(best) {
+			best = at
+		}
+	}
+	return best
+}
+
+// has says how much there is of what asks says is wanted.
+func has(asked, have capacity.Amount) string {
+	switch {
+	case asked.Cores > have.Cores && have.Cores <= 0,
+		asked.Cores <= have.Cores && asked.Memory > have.Memory && have.Memory <= 0,
+		asked.Cores <= have.Cores && asked.Memory <= have.Memory && have.Disk <= 0:
+		return "none"
+	case asked.Cores > have.Cores:
+		return cores(have.Cores)
+	case asked.Memory > have.Memory:
+		return fmt.Sprintf("%d MiB of memory", have.Memory)
+	}
+	return fmt.Sprintf("%d MiB of disk", have.Disk)
+}
+
+// asks says which part of a demand is more than there is.
+func asks(asked, have capacity.Amount) string {
+	switch {
+	case asked.Cores > have.Cores:
+		return cores(asked.Cores)
+	case asked.Memory > have.Memory:
+		return fmt.Sprintf("%d MiB of memory", asked.Memory)
+	}
+	return fmt.Sprintf("%d MiB of disk", asked.Disk)
+}
+
+func cores(c capacity.Cores) string {
+	if c == capacity.Core {
+		return "1 core"
+	}
+	return fmt.Sprintf("%g cores", float64(c)/float64(capacity.Core))
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// refuseDrivers says that a node's links lead to nodes of another driver.
+func (l *linkage) refuseDrivers(node int) *Refusal {
+	n := &l.req.Nodes[node]
+	r := &Refusal{Kind: Impossible, Item: n.ID, Place: n.Place,
+		Why:  "has links to nodes that another driver makes",
+		Hint: "links join nodes of one driver: choose sliver types that have one in common"}
+	for i, ends := range l.ends {
+		if slices.ContainsFunc(ends, func(e endpoint) bool { return e.node == node }) {
+			r.Item, r.Place = l.req.Links[i].ID, l.req.Links[i].Place
+			r.Why = fmt.Sprintf("joins node %s to nodes that another driver makes", n.ID)
+			break
+		}
+	}
+	return r
+}
+
+// refuseAll says why nodes that each have a place have none together. It looks
+// for the first node in the request's order that has no place beside those
+// before it: what fits does so with fewer nodes too, so half of the guesses can
+// be left out each time.
+func refuseAll(b *board, wants []*want, links *linkage, req *request.Request, o Options, r *Refusal) *Refusal {
+	// Each guess gets a part of the effort.
+	o.Effort = max(10_000, cmpOr(o.Effort, DefaultEffort)/10)
+	fitting, left := 0, b
+	first := 1 + sort.Search(len(req.Nodes)-1, func(i int) bool {
+		_, after, how := arrange(b, firstNodes(wants, i+1), links.near, o)
+		if how == found && i+1 > fitting {
+			fitting, left = i+1, after
+		}
+		return how != found
+	})
+	if first > len(req.Nodes) || first-1 != fitting {
+		first = min(fitting+1, len(req.Nodes))
+	}
+	node := first - 1
+	n := &req.Nodes[node]
+	r.Item, r.Place = n.ID, n.Place
+	var w *want
+	for _, candidate := range wants {
+		if slices.Contains(candidate.nodes, node) {
+			w = candidate
+		}
+	}
+	var slots []int
+	for i := range b.slots {
+		if w.first[i] < w.first[i+1] {
+			slots = append(slots, i)
+		}
+	}
+	beside := ""
+	if fitting > 0 {
+		beside = " beside " + plural(fitting, "node") + " of this request"
+	}
+	r.Why = left.explainBeside(w, slots, beside)
+	if fitting > 0 {
+		r.Hint = fmt.Sprintf("the first %d of %d nodes fit", fitting, len(req.Nodes))
+	}
+	return r
+}
+
+func cmpOr(a, b int) int {
+	if a > 0 {
+		return a
+	}
+	return b
+}
+
+// explainBeside is explainRoom for hosts that others of the request are on: a
+// host may also be taken whole, or have room that another arrangement of the
+// others would need.
+func (b *board) explainBeside(w *want, slots []int, beside string) string {
+	var open, roomy []int
+	for _, at := range slots {
+		s := &b.slots[at]
+		whole := w.options[w.first[at]].whole
+		if s.places > 0 && (!whole || s.taken == 0) {
+			open = append(open, at)
+			if b.demandOf(w, at).Fits(s.free) {
+				roomy = append(roomy, at)
+			}
+		}
+	}
+	switch {
+	case len(open) == 0:
+		if len(slots) == 1 {
+			return fmt.Sprintf("no place is left on %s, the only host that could take it,%s", b.slots[slots[0]].host.Name, beside)
+		}
+		return fmt.Sprintf("no place is left on any of the %d hosts that could take it%s", len(slots), beside)
+	case len(roomy) > 0:
+		return "fits by itself, but in no arrangement with the others of this request"
+	}
+	why, _ := b.explainRoom(w, open, beside)
+	return why
+}
+
+// firstNodes are wants for the first nodes of a request.
+func firstNodes(wants []*want, count int) []*want {
+	var some []*want
+	for _, w := range wants {
+		few := *w
+		few.nodes = nil
+		for _, n := range w.nodes {
+			if n < count {
+				few.nodes = append(few.nodes, n)
+			}
+		}
+		if len(few.nodes) > 0 {
+			some = append(some, &few)
+		}
+	}
+	return some
+}

@@ -1,0 +1,360 @@
+package mapping
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"croft/inventory"
+	"croft/request"
+)
+
+// linkage is how links tie the nodes of a request together and to nodes that
+// the slice has already.
+type linkage struct {
+	req      *request.Request
+	existing []ExistingNode
+	nodes    map[request.ClientID]int // index in req.Nodes
+	stands   map[request.ClientID]int // index in existing
+	ends     [][]endpoint             // by link
+	used     [][]int                  // by node: indexes of its interfaces that links join
+	shaped   []*shape                 // by node: what asks for shaping, if anything does
+	near     [][]int                  // by node: the nodes it has links to
+	group    []int                    // by node: which nodes need one driver; 0 if that does not matter
+	pinned   [][]string               // by group: drivers that existing nodes allow; nil for any
+}
+
+// endpoint is a resolved end of a link.
+type endpoint struct {
+	node, existing int // one of them is -1
+	iface          int // index in the node's or existing node's interfaces
+}
+
+// shape is a property of a link that asks for something.
+type shape struct {
+	link     *request.Link
+	property *request.Property
+}
+
+// linkTypes are the types of link that are made as plain layer-2 links.
+// Documents write them in all cases.
+var linkTypes = []string{"", "lan", "ethernet", "vlan"}
+
+// newLinkage resolves the ends of links and refuses links that contradict
+// themselves or are of a kind that no driver makes.
+func newLinkage(b *board, existing []ExistingNode, req *request.Request) (*linkage, *Refusal) {
+	l := &linkage{
+		req: req, existing: existing,
+		nodes: make(map[request.ClientID]int, len(req.Nodes)), stands: make(map[request.ClientID]int, len(existing)),
+		ends: make([][]endpoint, len(req.Links)), used: make([][]int, len(req.Nodes)), shaped: make([]*shape, len(req.Nodes)),
+		near: make([][]int, len(req.Nodes)), group: make([]int, len(req.Nodes)),
+	}
+	for i := range existing {
+		l.stands[existing[i].ID] = i
+	}
+	for i := range req.Nodes {
+		n := &req.Nodes[i]
+		if _, twice := l.nodes[n.ID]; twice {
+			return nil, &Refusal{Kind: Contradicts, Item: n.ID, Place: n.Place, Why: "a second node of that client_id", Hint: "client_ids must differ"}
+		}
+		if _, stands := l.stands[n.ID]; stands {
+			return nil, &Refusal{Kind: Contradicts, Item: n.ID, Place: n.Place, Why: "the slice has a node of that client_id already", Hint: "name it otherwise"}
+		}
+		l.nodes[n.ID] = i
+		if r := checkInterfaces(n); r != nil {
+			return nil, r
+		}
+	}
+	links := map[request.ClientID]bool{}
+	used := map[endpoint]request.ClientID{}
+	for i := range req.Links {
+		link := &req.Links[i]
+		refuse := func(kind Kind, place request.Place, why, hint string) (*linkage, *Refusal) {
+			if place == (request.Place{}) {
+				place = link.Place
+			}
+			return nil, &Refusal{Kind: kind, Item: link.ID, Place: place, Why: why, Hint: hint}
+		}
+		if links[link.ID] {
+			return refuse(Contradicts, link.Place, "a second link of that client_id", "client_ids must differ")
+		}
+		links[link.ID] = true
+		if !slices.Contains(linkTypes, strings.ToLower(string(link.Type))) {
+			return refuse(Impossible, link.Place, fmt.Sprintf("links of type %q cannot be made here", link.Type), "leave link_type out, or write lan")
+		}
+		if link.SharedVLAN != "" {
+			if r := sharedVLAN(b.snapshot, link.SharedVLAN); r != nil {
+				return refuse(r.Kind, link.Place, r.Why, r.Hint)
+			}
+		}
+		if len(link.Ends) == 0 {
+			return refuse(Contradicts, link.Place, "joins nothing", "name the interfaces that it joins")
+		}
+		for _, end := range link.Ends {
+			e, r := l.resolve(end)
+			if r != nil {
+				return refuse(r.Kind, end.Place, r.Why, r.Hint)
+			}
+			if other, taken := used[e]; taken {
+				why := fmt.Sprintf("interface %s is on link %s already", end.Interface, other)
+				if other == link.ID {
+					why = fmt.Sprintf("joins interface %s twice", end.Interface)
+				}
+				return refuse(Contradicts, end.Place, why, "give the node another interface")
+			}
+			used[e] = link.ID
+			l.ends[i] = append(l.ends[i], e)
+			if e.node >= 0 {
+				l.used[e.node] = append(l.used[e.node], e.iface)
+			}
+		}
+		if r := l.shape(b, i); r != nil {
+			return nil, r
+		}
+	}
+	l.findNear()
+	return l, l.findGroups(b)
+}
+
+// checkInterfaces refuses a node whose interfaces clash.
+func checkInterfaces(n *request.Node) *Refusal {
+	seen := map[string]bool{}
+	for i := range n.Interfaces {
+		f := &n.Interfaces[i]
+		refuse := func(why string) *Refusal {
+			return &Refusal{Kind: Contradicts, Item: n.ID, Place: f.Place, Why: why, Hint: "every interface needs its own"}
+		}
+		if seen["id "+string(f.ID)] {
+			return refuse(fmt.Sprintf("a second interface %s", f.ID))
+		}
+		seen["id "+string(f.ID)] = true
+		if component := f.Component.Canonical().String(); component != "" {
+			if seen[component] {
+				return refuse(fmt.Sprintf("a second interface on component %s", f.Component))
+			}
+			seen[component] = true
+		}
+	}
+	return nil
+}
+
+func sharedVLAN(snapshot *inventory.Snapshot, name string) *Refusal {
+	var names []string
+	for _, v := range snapshot.SharedVLANs {
+		if v.Name == name {
+			return nil
+		}
+		names = append(names, v.Name)
+	}
+	hint := "none is declared here"
+	if len(names) > 0 {
+		hint = nearestOr(name, names, "there are "+some(names))
+	}
+	return &Refusal{Kind: Impossible, Why: fmt.Sprintf("no shared VLAN %q here", name), Hint: hint}
+}
+
+// resolve finds the interface that an end names.
+func (l *linkage) resolve(end request.End) (endpoint, *Refusal) {
+	none := endpoint{-1, -1, -1}
+	var names []string
+	if i, ok := l.nodes[end.Node]; ok && !end.Existing {
+		for j, f := range l.req.Nodes[i].Interfaces {
+			if f.ID == end.Interface {
+				return endpoint{i, -1, j}, nil
+			}
+			names = append(names, string(f.ID))
+		}
+	} else if i, ok := l.stands[end.Node]; ok && end.Existing {
+		for j, f := range l.existing[i].Interfaces {
+			if f.ID == end.Interface && f.Linked {
+				return none, &Refusal{Kind: Unavailable, Why: fmt.Sprintf("interface %s of node %s is on a link of the slice already", f.ID, end.Node)}
+			}
+			if f.ID == end.Interface {
+				return endpoint{-1, i, j}, nil
+			}
+			names = append(names, string(f.ID))
+		}
+	} else {
+		for id := range l.nodes {
+			names = append(names, string(id))
+		}
+		slices.Sort(names)
+		return none, &Refusal{Kind: Contradicts, Why: fmt.Sprintf("joins node %s, which is neither in the request nor in the slice", end.Node),
+			Hint: nearestOr(string(end.Node), names, "")}
+	}
+	return none, &Refusal{Kind: Contradicts, Why: fmt.Sprintf("joins interface %s, which node %s does not have", end.Interface, end.Node),
+		Hint: nearestOr(string(end.Interface), names, "")}
+}
+
+// shape notes which nodes need a driver that can shape a link.
+func (l *linkage) shape(b *board, i int) *Refusal {
+	link := &l.req.Links[i]
+	asks := slices.IndexFunc(link.Properties, func(p request.Property) bool {
+		return p.Capacity != 0 || p.LatencyMs != 0 || p.Loss != 0
+	})
+	if asks < 0 {
+		return nil
+	}
+	s := &shape{link, &link.Properties[asks]}
+	for _, e := range l.ends[i] {
+		if e.node >= 0 && l.shaped[e.node] == nil {
+			l.shaped[e.node] = s
+		}
+		if e.existing < 0 {
+			continue
+		}
+		able := func(t *inventory.SliverType) bool { return t.Shaping }
+		if !slices.ContainsFunc(b.typesOf(&l.existing[e.existing]), able) {
+			return s.refusal()
+		}
+	}
+	return nil
+}
+
+// refusal says that a link cannot be given what it asks for.
+func (s *shape) refusal() *Refusal {
+	p := s.property
+	var wanted []string
+	kind := Impossible
+	if p.Capacity != 0 {
+		kind = Bandwidth
+		wanted = append(wanted, fmt.Sprintf("a capacity of %d kbit/s", p.Capacity))
+	}
+	if p.LatencyMs != 0 {
+		wanted = append(wanted, fmt.Sprintf("a latency of %g ms", p.LatencyMs))
+	}
+	if p.Loss != 0 {
+		wanted = append(wanted, fmt.Sprintf("a loss of %g %%", p.Loss))
+	}
+	place := p.Place
+	if place == (request.Place{}) {
+		place = s.link.Place
+	}
+	return &Refusal{Kind: kind, Item: s.link.ID, Place: place,
+		Why:  "asks for " + strings.Join(wanted, " and ") + ", but shaping of links is not available yet for these nodes",
+		Hint: "leave the property out: the link runs as fast as its hosts let it"}
+}
+
+// typesOf are the types that an existing node may be of.
+func (b *board) typesOf(n *ExistingNode) []*inventory.SliverType {
+	if t, known := b.snapshot.Type(n.SliverType); known && n.SliverType != "" {
+		return []*inventory.SliverType{t}
+	}
+	h, known := b.snapshot.Host(n.Host)
+	if !known {
+		return b.types // its host left the inventory: nothing speaks against it
+	}
+	var types []*inventory.SliverType
+	for _, t := range b.types {
+		if slices.Contains(h.Types, t.Name) {
+			types = append(types, t)
+		}
+	}
+	return types
+}
+
+// findNear lists for each node those that it has links to.
+func (l *linkage) findNear() {
+	for _, ends := range l.ends {
+		if len(ends) > 16 {
+			continue // everybody is near everybody on a large LAN: it tells nothing
+		}
+		for _, a := range ends {
+			for _, z := range ends {
+				if a.node >= 0 && z.node >= 0 && a.node != z.node {
+					l.near[a.node] = append(l.near[a.node], z.node)
+				}
+			}
+		}
+	}
+}
+
+// findGroups joins the nodes whose links need one driver. With one driver in
+// the testbed there are no groups.
+func (l *linkage) findGroups(b *board) *Refusal {
+	l.pinned = [][]string{nil}
+	if !slices.ContainsFunc(b.types, func(t *inventory.SliverType) bool { return t.Driver != b.types[0].Driver }) {
+		return nil
+	}
+	parent := make([]int, len(l.req.Nodes))
+	for i := range parent {
+		parent[i] = i
+	}
+	root := func(i int) int {
+		for parent[i] != i {
+			parent[i] = parent[parent[i]]
+			i = parent[i]
+		}
+		return i
+	}
+	for _, ends := range l.ends {
+		last := -1
+		for _, e := range ends {
+			if e.node < 0 {
+				continue
+			}
+			if last >= 0 {
+				parent[root(e.node)] = root(last)
+			}
+			last = e.node
+		}
+	}
+	number := map[int]int{}
+	for i := range parent {
+		r := root(i)
+		if number[r] == 0 {
+			number[r] = len(l.pinned)
+			l.pinned = append(l.pinned, nil)
+		}
+		l.group[i] = number[r]
+	}
+	return l.pin(b)
+}
+
+// pin restricts groups to the drivers of existing nodes that they are linked
+// to.
+func (l *linkage) pin(b *board) *Refusal {
+	for i, ends := range l.ends {
+		group := 0
+		var allowed []string
+		restricted := false
+		for _, e := range ends {
+			if e.node >= 0 {
+				group = l.group[e.node]
+				continue
+			}
+			var drivers []string
+			for _, t := range b.typesOf(&l.existing[e.existing]) {
+				drivers = append(drivers, t.Driver)
+			}
+			if restricted {
+				drivers = common(allowed, drivers)
+			}
+			allowed, restricted = drivers, true
+		}
+		if !restricted {
+			continue
+		}
+		if group > 0 && l.pinned[group] != nil {
+			allowed = common(l.pinned[group], allowed)
+		}
+		if len(allowed) == 0 {
+			return &Refusal{Kind: Impossible, Item: l.req.Links[i].ID, Place: l.req.Links[i].Place,
+				Why: "joins nodes that are made by different drivers", Hint: "links join nodes of one driver"}
+		}
+		if group > 0 {
+			l.pinned[group] = allowed
+		}
+	}
+	return nil
+}
+
+func common(a, b []string) []string {
+	both := []string{} // not nil: nil allows everything
+	for _, s := range a {
+		if slices.Contains(b, s) && !slices.Contains(both, s) {
+			both = append(both, s)
+		}
+	}
+	return both
+}

@@ -1,0 +1,163 @@
+package mapping_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"croft/mapping"
+	"croft/mapping/mappingtest"
+	"croft/request"
+)
+
+func run(c mappingtest.Case) (*mapping.Placement, *mapping.Refusal, error) {
+	p, err := mapping.Greedy{}.Map(c.Snapshot, c.Occupancy, c.Request, c.Options)
+	var r *mapping.Refusal
+	if err != nil && !errors.As(err, &r) {
+		return nil, nil, fmt.Errorf("error is a %T: %w", err, err)
+	}
+	if (p == nil) == (err == nil) {
+		return nil, nil, fmt.Errorf("placement %v with error %v", p, err)
+	}
+	return p, r, nil
+}
+
+// TestRandom maps random requests and asks an independent judge.
+func TestRandom(t *testing.T) {
+	rounds := 6000
+	if testing.Short() {
+		rounds = 500
+	}
+	placed := 0
+	kinds := map[mapping.Kind]int{}
+	never, confirmed := 0, 0
+	for seed := range rounds {
+		c := mappingtest.Random(rand.New(rand.NewPCG(uint64(seed), 1)), 5, 5)
+		p, r, err := run(c)
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if r == nil {
+			placed++
+			if wrong := mappingtest.Valid(c, p); len(wrong) > 0 {
+				t.Fatalf("seed %d: the placement is wrong:\n%s", seed, strings.Join(wrong, "\n"))
+			}
+		} else {
+			kinds[r.Kind]++
+			if r.Why == "" || r.GaveUp {
+				t.Fatalf("seed %d: refused with %+v", seed, r)
+			}
+			if r.Item == "" || r.Place == (request.Place{}) {
+				t.Fatalf("seed %d: the refusal names no place: %+v", seed, r)
+			}
+			if mappingtest.Possible(c) {
+				t.Fatalf("seed %d: refused, yet possible: %v", seed, r)
+			}
+			confirmed++
+			everPossible := mappingtest.Possible(mappingtest.Emptied(c))
+			hopeless := r.Never || r.Kind == mapping.Impossible || r.Kind == mapping.Bandwidth
+			if hopeless && everPossible {
+				t.Fatalf("seed %d: an empty testbed could take what is refused for ever: %v", seed, r)
+			}
+			if r.Kind == mapping.Full && !r.Never && !everPossible && len(c.Request.Nodes) == 1 {
+				t.Fatalf("seed %d: an empty testbed could not take it either: %v", seed, r)
+			}
+			if r.Never {
+				never++
+			}
+		}
+		p2, r2, _ := run(c)
+		if !reflect.DeepEqual(p, p2) || !reflect.DeepEqual(r, r2) {
+			t.Fatalf("seed %d: the same request is answered differently", seed)
+		}
+	}
+	t.Logf("%d placed, refused by kind %v, never %d, confirmed by brute force %d", placed, kinds, never, confirmed)
+	if placed < rounds/10 || confirmed < rounds/10 || kinds[mapping.Impossible] == 0 || kinds[mapping.Full] == 0 || never == 0 {
+		t.Error("the random requests are too easy or too hard to tell anything")
+	}
+}
+
+// TestFewer takes nodes out of requests that fit: they must fit on.
+func TestFewer(t *testing.T) {
+	tried := 0
+	for seed := range 1500 {
+		c := mappingtest.Random(rand.New(rand.NewPCG(uint64(seed), 2)), 6, 7)
+		if _, r, err := run(c); err != nil {
+			t.Fatal(err)
+		} else if r != nil {
+			continue
+		}
+		for i := range c.Request.Nodes {
+			fewer := c
+			fewer.Request = without(c.Request, i)
+			p, r, err := run(fewer)
+			if err != nil || r != nil {
+				t.Fatalf("seed %d: without node %d: %v %v", seed, i, r, err)
+			}
+			if wrong := mappingtest.Valid(fewer, p); len(wrong) > 0 {
+				t.Fatalf("seed %d: without node %d: %s", seed, i, strings.Join(wrong, "\n"))
+			}
+			tried++
+		}
+	}
+	if tried < 500 {
+		t.Errorf("only %d requests tried", tried)
+	}
+}
+
+// without is a request less one node, its ends, and links that join nothing
+// then.
+func without(req *request.Request, node int) *request.Request {
+	id := req.Nodes[node].ID
+	fewer := &request.Request{Nodes: slices.Delete(slices.Clone(req.Nodes), node, node+1)}
+	for _, l := range req.Links {
+		l.Ends = slices.DeleteFunc(slices.Clone(l.Ends), func(e request.End) bool { return e.Node == id })
+		if len(l.Ends) > 0 {
+			fewer.Links = append(fewer.Links, l)
+		}
+	}
+	return fewer
+}
+
+// TestSeeds changes the seed: addresses of hardware change, places do not.
+func TestSeeds(t *testing.T) {
+	macs := map[string]bool{}
+	for seed := range 400 {
+		c := mappingtest.Random(rand.New(rand.NewPCG(uint64(seed), 3)), 5, 5)
+		p, _, err := run(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Options.Seed++
+		q, _, err := run(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (p == nil) != (q == nil) {
+			t.Fatalf("seed %d: the answer depends on the seed", seed)
+		}
+		if p == nil {
+			continue
+		}
+		for i := range p.Nodes {
+			if p.Nodes[i].Host != q.Nodes[i].Host {
+				t.Errorf("seed %d: node %d moved", seed, i)
+			}
+			for j := range p.Nodes[i].Interfaces {
+				for _, mac := range []string{p.Nodes[i].Interfaces[j].MAC.String(), q.Nodes[i].Interfaces[j].MAC.String()} {
+					if macs[mac] {
+						t.Errorf("seed %d: MAC %s comes up again", seed, mac)
+					}
+					macs[mac] = true
+				}
+			}
+		}
+	}
+	if len(macs) < 50 {
+		t.Errorf("only %d MACs seen", len(macs))
+	}
+}

@@ -1,0 +1,107 @@
+package mapping
+
+import "croft/inventory"
+
+// rating says how much an option is liked; the lesser is the better. Its parts
+// count in their order.
+type rating [6]int64
+
+func (r *rating) less(than *rating) bool {
+	for i := range r {
+		if r[i] != than[i] {
+			return r[i] < than[i]
+		}
+	}
+	return false
+}
+
+// rate compares the ways to place a node: the types that a host names first
+// before the others; shared nodes with others that share, exclusive ones on
+// hosts that are empty and good for nothing else; near the nodes that it has
+// links to; and then by policy, on the fullest host that will do or on the
+// freest one. What is left to choose is the order of the inventory.
+func (s *search) rate(o *option, node int) rating {
+	sl := &s.board.slots[o.slot]
+	h := sl.host
+	r := rating{0: int64(o.rank), 5: int64(o.slot)}
+	if o.exclusive {
+		switch {
+		case sl.taken > 0:
+			r[1] = 2
+		case h.Shared:
+			r[1] = 1
+		}
+		// Of several that will do, the least: it spares what is scarce.
+		r[2] = int64(h.Capacity.Cores)
+		r[3] = int64(h.Capacity.Memory)
+		r[4] = int64(len(h.Types) + len(h.Interfaces))
+	} else {
+		if s.policy == Pack && sl.taken == 0 {
+			r[1] = 1
+			if h.Exclusive {
+				r[1] = 2
+			}
+		}
+		for _, other := range s.near[node] {
+			if other >= len(s.placed) {
+				continue // a search for the first nodes only
+			}
+			if p := s.placed[other]; p >= 0 && s.wants[s.wantOf[other]].options[p].slot == o.slot {
+				r[2]--
+			}
+		}
+		r[3] = s.freeness(o)
+		if s.policy == Spread {
+			r[2], r[3] = -r[3], int64(sl.taken)
+		}
+	}
+	if s.chances != nil {
+		r[1], r[5] = r[1]*int64(s.chances.IntN(2)), s.chances.Int64N(1<<30)
+	}
+	return r
+}
+
+// freeness is how much of a host would be free with the option taken, in
+// thousandths of each dimension, added up.
+func (s *search) freeness(o *option) int64 {
+	sl := &s.board.slots[o.slot]
+	size, free := dimensions(sl.size), dimensions(sl.free.Minus(o.demand))
+	var sum int64
+	for k := range size {
+		if size[k] < endless && size[k] > 0 {
+			sum += int64(1000 * float64(free[k]) / float64(size[k]))
+		}
+	}
+	if most := sl.host.MaxSlivers; most > 0 {
+		sum += int64(1000 * (sl.places - 1) / most)
+	}
+	return sum
+}
+
+// interfacesFor picks the host's interface for each of a node's that links
+// join, on hosts that are given out whole; others share what there is.
+func interfacesFor(h *inventory.Host, whole bool, bound []int, linked []bool) []int {
+	picked := make([]int, len(bound))
+	used := map[int]bool{}
+	for i, b := range bound {
+		picked[i] = b
+		used[b] = true
+	}
+	if !whole {
+		return picked
+	}
+	next := 0
+	for i := range picked {
+		if picked[i] >= 0 || !linked[i] {
+			continue
+		}
+		for next < len(h.Interfaces) && (used[next] || h.Interfaces[next].Role == inventory.Control) {
+			next++
+		}
+		if next < len(h.Interfaces) {
+			picked[i] = next
+			used[next] = true
+		}
+	}
+	return picked
+}
