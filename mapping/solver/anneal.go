@@ -168,9 +168,15 @@ func (a *search) note() {
 
 func (a *search) step(t float64) {
 	v := a.movable[a.rng.below(int32(len(a.movable)))]
-	to := a.propose(v)
 	from := a.at[v]
-	if to < 0 || to == from {
+	to := a.propose(v)
+	for range 3 {
+		if to >= 0 && to != from && !a.pointless(v, from, to) {
+			break
+		}
+		to = a.propose(v)
+	}
+	if to < 0 || to == from || a.pointless(v, from, to) {
 		return
 	}
 	threshold := cost(t * a.surprise[a.rng.next()>>54])
@@ -186,6 +192,11 @@ func (a *search) step(t float64) {
 		return
 	}
 	a.swap(v, u, from, to, threshold)
+}
+
+// pointless says whether going from one host to another would change nothing.
+func (a *search) pointless(v, from, to int32) bool {
+	return from >= 0 && a.alike[from] == a.alike[to] && !a.packs[a.kind[v]] && len(a.occ[from]) == 1 && len(a.occ[to]) <= 1
 }
 
 func (a *search) move(v, from, to, e int32, threshold cost) {
@@ -348,13 +359,56 @@ func (a *search) opening(v, from, to, e int32) cost {
 
 // slack is what v's leaving could save beyond what quick and opening tell.
 func (a *search) slack(v, from int32) cost {
-	c := a.pen
+	c := a.trouble(v)
 	deg := a.incOff[v+1] - a.incOff[v]
 	if a.switchN[a.where[from]] <= deg {
 		c += a.w.sw
 	}
 	if a.interN <= deg {
 		c += 2 * a.w.sw
+	}
+	return c
+}
+
+// trouble is at least what v has to do with the violations there are.
+func (a *search) trouble(v int32) cost {
+	if a.pen-a.lost == 0 {
+		return 0
+	}
+	var c cost
+	for i := a.incOff[v]; i < a.incOff[v+1]; i++ {
+		l, u := a.incLink[i], a.incPeer[i]
+		if a.at[u] < 0 {
+			continue
+		}
+		if a.kind_[l] == NoRoute {
+			c += penaltyLink
+		}
+		if p := a.rp[l]; p >= 0 {
+			for _, t := range a.paths[p].trunks {
+				c += overload(a.load[t]-a.trunkFree[t]+a.trunkSlim[t], a.trunkFree[t])
+			}
+		}
+		c += a.hostTrouble(a.at[u])
+	}
+	c += a.hostTrouble(a.at[v])
+	if len(a.groups[v]) > 0 || a.p.Nodes[v].Parent >= 0 || len(a.parts[v]) > 0 || a.unmixed || len(a.global) > 0 || len(a.limits) > 0 || a.p.Nodes[v].Class >= 0 {
+		c = a.pen
+	}
+	return c
+}
+
+func (a *search) hostTrouble(h int32) cost {
+	var c cost
+	for b := a.tb.fabric.bundleOff[h]; b < a.tb.fabric.bundleOff[h+1]; b++ {
+		_, p := a.bundleCost(b, a.bNon[b], a.bEmu[b], a.bBw[b])
+		c += p
+	}
+	for i := a.tb.addOff[h]; i < a.tb.addOff[h+1]; i++ {
+		c += overload(-a.add[i], a.tb.addMax[i])
+	}
+	if free := a.loopFree[h]; free >= 0 {
+		c += overload(a.loop[h]-free, free)
 	}
 	return c
 }

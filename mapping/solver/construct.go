@@ -113,6 +113,77 @@ func (a *search) placeBest(v int32) {
 	}
 }
 
+// augment finds hosts for nodes that have none by moving others on, each to a
+// candidate of its own, along the shortest such chain.
+func (a *search) augment() {
+	hosts := len(a.occ)
+	seen := make([]bool, hosts)
+	via := make([]int32, hosts) // host → the node that would come to it
+	var queue []int32
+	for v := range int32(len(a.at)) {
+		if a.at[v] >= 0 || a.p.Nodes[v].Fixed >= 0 {
+			continue
+		}
+		clear(seen)
+		queue = queue[:0]
+		reach := func(u int32) (int32, bool) {
+			for _, h := range a.kinds[a.kind[u]].cand {
+				if seen[h] {
+					continue
+				}
+				if a.fits(u, h) >= 0 {
+					via[h] = u
+					return h, true
+				}
+				seen[h] = true
+				via[h] = u
+				queue = append(queue, h)
+			}
+			return -1, false
+		}
+		end, ok := reach(v)
+		for i := 0; i < len(queue) && !ok; i++ {
+			for _, u := range a.occ[queue[i]] {
+				if a.p.Nodes[u].Fixed < 0 && a.makesRoom(u, via[queue[i]]) {
+					if end, ok = reach(u); ok {
+						break
+					}
+				}
+			}
+		}
+		if !ok {
+			continue
+		}
+		// The last of the chain moves first.
+		for h := end; ; {
+			u := via[h]
+			from := a.at[u]
+			if from >= 0 {
+				a.unplace(u)
+			}
+			if e := a.fits(u, h); e >= 0 {
+				a.place(u, h, e)
+			} else if from >= 0 {
+				a.place(u, from, a.fits(u, from))
+				break
+			}
+			if u == v {
+				break
+			}
+			h = from
+		}
+	}
+}
+
+// makesRoom says whether a newcomer could have the host of u if u left it.
+func (a *search) makesRoom(u, newcomer int32) bool {
+	h, e := a.at[u], a.slot[u]
+	a.unplace(u)
+	ok := a.fits(newcomer, h) >= 0
+	a.place(u, h, e)
+	return ok
+}
+
 // tryAt tries the first host with room of every class at a switch.
 func (a *search) tryAt(k *kind, sw int32, try func(int32)) {
 	var last [8]int32

@@ -42,6 +42,7 @@ type instance struct {
 	parts   [][]int32    // node → nodes that should be parts of it
 	movable []int32      // nodes not fixed
 	classed []bool       // class → weight of 1 or more
+	unmixed bool         // some node has NoTrivialMix
 	classW  []cost
 
 	// Of the hosts, what is free.
@@ -51,6 +52,7 @@ type instance struct {
 	usedBase  []bool
 	addFree   []int64
 	loopFree  []int64 // -1 is without limit
+	alike     []int32 // host → the same number for hosts that nothing tells apart
 	home      []int32 // host → the switch it is counted at; len(switches) if none
 	wireFree  []int64 // wire → bandwidth left, 0 if none
 	wireOnly  []bool  // wire → for emulated links only
@@ -61,10 +63,10 @@ type instance struct {
 	trunkMax  []int64 // trunk → the most left on a wire
 	trunkSlim []int64 // trunk → held back because what fits in sum did not fit apart
 
-	paths    []path
-	between  []pathRange
-	limits   []typeLimit
-	limitOf  [][]limitUse // class → limits its hosts count for
+	paths   []path
+	between []pathRange
+	limits  []typeLimit
+	limitOf [][]limitUse // class → limits its hosts count for
 }
 
 type pathRange struct{ from, n int32 } // n of -1: not yet looked for
@@ -128,6 +130,7 @@ func newInstance(p *Problem) *instance {
 	in.compileKinds()
 	in.compileLimits()
 	for v := range p.Nodes {
+		in.unmixed = in.unmixed || p.Nodes[v].NoTrivialMix
 		if p.Nodes[v].Fixed < 0 {
 			in.movable = append(in.movable, int32(v))
 		}
@@ -176,6 +179,14 @@ func (in *instance) freeHosts() {
 		if b := &tb.fabric.bundles[i]; b.sw < 0 {
 			in.single[b.host], in.single[b.peer] = -1, -1
 		}
+	}
+	in.alike = slices.Clone(tb.classOf)
+	for _, u := range in.p.Taken.Hosts {
+		in.alike[u.Host] = int32(len(tb.classes)) + u.Host
+	}
+	for _, u := range in.p.Taken.Wires {
+		w := &tb.spec.Wires[u.Wire]
+		in.alike[w.A], in.alike[w.B] = int32(len(tb.classes))+w.A, int32(len(tb.classes))+w.B
 	}
 	in.slotFree = slices.Clone(tb.slotMax)
 	in.addFree = slices.Clone(tb.addMax)

@@ -354,6 +354,14 @@ func (s *state) pass(sw, sign int32) {
 }
 
 func (s *state) bundleUp(b int32, d *linkData, sign int32, bw int64) {
+	if !d.emulated && s.bEmu[b] == 0 {
+		// The common case: links that own interfaces, with enough of them.
+		if n := s.bNon[b] + sign; n <= s.bCount[b] && s.bNon[b] <= s.bCount[b] {
+			s.bNon[b] = n
+			s.score += s.w.wire * cost(sign)
+			return
+		}
+	}
 	c, p := s.bundleCost(b, s.bNon[b], s.bEmu[b], s.bBw[b])
 	s.score -= c
 	s.pen -= p
@@ -371,6 +379,9 @@ func (s *state) bundleUp(b int32, d *linkData, sign int32, bw int64) {
 // mix keeps count of links within and out of hosts for nodes that may not
 // have both.
 func (s *state) mix(d *linkData, sign int32, within bool) {
+	if !s.unmixed {
+		return
+	}
 	for _, v := range [2]int32{d.a, d.b} {
 		if !s.p.Nodes[v].NoTrivialMix {
 			continue

@@ -43,10 +43,11 @@ type state struct {
 	rp    []int32 // link → path, -1 if none
 	rbw   []int64 // link → bandwidth taken
 
-	interN int32   // links through several switches
+	interN int32 // links through several switches
 
 	score cost
 	pen   cost
+	lost  cost // the part of pen for nodes without a host
 }
 
 func newState(in *instance) *state {
@@ -106,6 +107,7 @@ func (s *state) reset() {
 	s.interN = 0
 	s.score = 0
 	s.pen = penaltyLost * cost(len(s.at))
+	s.lost = s.pen
 }
 
 func (s *state) energy() cost { return s.score + s.pen }
@@ -154,6 +156,7 @@ func (s *state) placeAlone(v, h, e int32) {
 	s.at[v], s.slot[v], s.pos[v] = h, e, int32(len(s.occ[h]))
 	s.occ[h] = append(s.occ[h], v)
 	s.pen -= penaltyLost
+	s.lost -= penaltyLost
 	if len(s.occ[h]) == 1 && !s.usedBase[h] {
 		s.score += s.w.host
 		s.limit(class, 1)
@@ -227,6 +230,7 @@ func (s *state) unplace(v int32) {
 	s.pos[moved] = s.pos[v]
 	s.occ[h] = s.occ[h][:last]
 	s.pen += penaltyLost
+	s.lost += penaltyLost
 	s.at[v], s.slot[v] = -1, -1
 }
 
