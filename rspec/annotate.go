@@ -349,8 +349,14 @@ func (a *annotation) link(l *linkElement, s *slivers.Sliver) {
 	if _, ok := lookupAttr(e, "vlantag"); !ok { // required by manifest.xsd; 0 for untagged
 		a.setAttr(&a.edits, e, "vlantag", "0")
 	}
+	ends := map[request.ClientID]slivers.End{}
+	if s.Link != nil {
+		for _, end := range s.Link.Ends {
+			ends[end.Interface] = end
+		}
+	}
 	for _, ref := range l.ends {
-		if end, ok := linkEnd(s, request.ClientID(attr(ref, "client_id"))); ok {
+		if end, ok := ends[request.ClientID(attr(ref, "client_id"))]; ok {
 			a.setURN(ref, "sliver_id", end.Sliver)
 			a.setURN(ref, "component_id", a.component(end))
 		}
@@ -360,18 +366,6 @@ func (a *annotation) link(l *linkElement, s *slivers.Sliver) {
 		f.attr("name", a.managerOf(s).String())
 		a.appendTo(&a.edits, e, []fragment{f})
 	}
-}
-
-// linkEnd finds the end of a link at an interface.
-func linkEnd(s *slivers.Sliver, id request.ClientID) (slivers.End, bool) {
-	if s.Link != nil {
-		for _, end := range s.Link.Ends {
-			if end.Interface == id {
-				return end, true
-			}
-		}
-	}
-	return slivers.End{}, false
 }
 
 // component is that of the interface at an end of a link; zero if its node is

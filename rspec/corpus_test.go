@@ -105,9 +105,12 @@ func TestCorpusIsReadOrRefused(t *testing.T) {
 			if len(ids) == 0 {
 				ids = []urn.URN{manager}
 			}
-			for _, id := range ids[:min(len(ids), 8)] {
+			for _, id := range ids[:min(len(ids), 3)] {
 				c, err := rspec.Language{}.Compile(context.Background(), p.bytes, scope(id))
 				judge(t, p, c, err)
+				if p.kind == "advertisement" {
+					continue // megabytes of extensions that nothing here looks at
+				}
 				check, checkErr := rspec.Language{}.Check(p.bytes, scope(id))
 				if checkErr == nil && (err == nil) != (len(check.Problems) == 0) {
 					t.Errorf("Compile: %v, but Check finds %v", err, check.Problems)

@@ -15,7 +15,7 @@ import (
 // added is what a manifest may have that its request has not, by element.
 var added = struct{ attributes, elements map[string][]string }{
 	attributes: map[string][]string{
-		"rspec":         {"generated", "expires"},
+		"rspec":         {"type", "generated", "expires"},
 		"node":          {"component_id", "component_manager_id", "exclusive", "sliver_id"},
 		"sliver_type":   {"name"},
 		"interface":     {"component_id", "mac_address"},

@@ -223,24 +223,43 @@ func (t *tree) attributes(e *etree.Element, s *span, token xml.StartElement, sc 
 			"declare it with xmlns:"+e.Space)
 	}
 	s.namespace = uri
-	seen := make(map[xml.Name]bool, len(e.Attr))
+	names := make([]xml.Name, len(e.Attr))
 	for i := range e.Attr {
 		a := &e.Attr[i]
-		name := xml.Name{Local: a.Key}
-		if a.Space != "" && a.Space != "xmlns" {
-			if name.Space, ok = sc.lookup(a.Space); !ok {
-				return t.errSyntax(s.start, fmt.Sprintf("prefix %q of attribute %s is not declared", a.Space, a.FullKey()),
-					"declare it with xmlns:"+a.Space)
-			}
-		} else if a.Space == "xmlns" {
-			name.Space = "xmlns"
+		names[i] = xml.Name{Space: a.Space, Local: a.Key}
+		if a.Space == "" || a.Space == "xmlns" {
+			continue
 		}
-		if seen[name] {
-			return t.errSyntax(s.start, fmt.Sprintf("attribute %s stands twice in element %s", a.FullKey(), e.FullTag()), "keep one of them")
+		if names[i].Space, ok = sc.lookup(a.Space); !ok {
+			return t.errSyntax(s.start, fmt.Sprintf("prefix %q of attribute %s is not declared", a.Space, a.FullKey()),
+				"declare it with xmlns:"+a.Space)
 		}
-		seen[name] = true
+	}
+	if i := repeated(names); i >= 0 {
+		return t.errSyntax(s.start, fmt.Sprintf("attribute %s stands twice in element %s", e.Attr[i].FullKey(), e.FullTag()), "keep one of them")
 	}
 	return nil
+}
+
+// repeated returns the index of a name that stands before it already; -1 if
+// none does.
+func repeated(names []xml.Name) int {
+	if len(names) < 16 {
+		for i := range names {
+			if slices.Contains(names[:i], names[i]) {
+				return i
+			}
+		}
+		return -1
+	}
+	seen := make(map[xml.Name]bool, len(names))
+	for i := range names {
+		if seen[names[i]] {
+			return i
+		}
+		seen[names[i]] = true
+	}
+	return -1
 }
 
 // normalizeValues gives attribute values the white space that XML says they
