@@ -263,8 +263,8 @@ const maxDepth = 8
 type named struct {
 	certificate *openssl.Certificate
 	urn         urn.URN
-	root        *openssl.Certificate // where its chain ends
-	until       time.Time            // the first expiry in the chain
+	until       time.Time // the first expiry in the chain
+	complete    bool      // the chain goes up to a trust root that signed itself
 }
 
 // verify builds the chain of a certificate to a trust root and checks that
@@ -285,35 +285,49 @@ func (t *Trust) verify(a *anchors, c *openssl.Certificate, others []*openssl.Cer
 		}
 		return named{}, because(err, "the certificate of %s", name)
 	}
-	root := chain[len(chain)-1]
-	n := named{certificate: c, urn: name, root: root, until: c.NotAfter}
+	last := chain[len(chain)-1]
+	_, trusted := a.limits[last.Fingerprint]
+	n := named{certificate: c, urn: name, until: c.NotAfter,
+		complete: trusted && string(last.RawIssuer) == string(last.RawSubject)}
 	for _, link := range chain {
-		if link.NotAfter.Before(n.until) {
-			n.until = link.NotAfter
+		n.until = earliest(n.until, link.NotAfter)
+	}
+	// A chain may go on above a trust root, if that is an intermediate
+	// authority. One of the roots in it has to stand for the name.
+	var problem error = refuse("the certificate of %s chains to no trust root", name)
+	for i, link := range chain {
+		if limit, ok := a.limits[link.Fingerprint]; ok {
+			if problem = within(name, chain[:i+1], limit); problem == nil {
+				return n, nil
+			}
 		}
 	}
-	// From the root down: every certificate's name lies within what those
-	// above it stand for.
-	bounds := a.limits[root.Fingerprint]
+	return named{}, problem
+}
+
+// within checks that the name of a chain's first certificate lies within what
+// its root and every authority between stand for.
+func within(name urn.URN, chain []*openssl.Certificate, bounds limit) error {
+	root := len(chain) - 1
 	if !bounds.covers(name.Authority) {
-		return named{}, refuse("the certificate of %s chains to the trust root %s, which speaks for %s", name, root, bounds)
+		return refuse("the certificate of %s chains to the trust root %s, which speaks for %s", name, chain[root], bounds)
 	}
-	for i := len(chain) - 2; i > 0; i-- {
+	for i := root - 1; i > 0; i-- {
 		above, err := nameOf(chain[i])
 		if err != nil {
 			if hasPublicID(chain[i]) {
-				return named{}, err
+				return err
 			}
 			continue // a plain CA between: the bounds above it hold
 		}
 		switch {
 		case !isAuthority(above):
-			return named{}, refuse("the certificate of %s was issued by %s, which is no authority", name, above)
+			return refuse("the certificate of %s was issued by %s, which is no authority", name, above)
 		case !bounds.covers(above.Authority):
-			return named{}, refuse("the certificate of %s chains to the authority %s, outside of %s", name, above, bounds)
+			return refuse("the certificate of %s chains to the authority %s, outside of %s", name, above, bounds)
 		case !above.Authority.Covers(name.Authority):
-			return named{}, refuse("the certificate of %s was issued by %s, an authority for other names", name, above)
+			return refuse("the certificate of %s was issued by %s, an authority for other names", name, above)
 		}
 	}
-	return n, nil
+	return nil
 }

@@ -232,10 +232,10 @@ func (r *reader) signature(s *xmldsig.Signature) (*xmldsig.Element, named, []*op
 	if err != nil {
 		return fail(fmt.Errorf("signer: %w", err))
 	}
-	if string(signer.root.RawIssuer) != string(signer.root.RawSubject) {
+	if !signer.complete {
 		// xmlsec1 and the tools built on it want a whole chain.
-		return fail(fmt.Errorf("signer: the chain of %s ends at %s, which did not sign itself; "+
-			"signatures need the trust root above it", signer.urn, signer.root))
+		return fail(fmt.Errorf("signer: the chain of %s ends at an intermediate authority; "+
+			"credentials need the root above it among the trust roots", signer.urn))
 	}
 	r.note(signer.until)
 	return signed, signer, chain, nil
