@@ -284,7 +284,7 @@ func gcfShape(t testing.TB, f *fixture) string {
 	template := `<?xml version="1.0" ?><signed-credential xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:noNamespaceSchemaLocation="http://www.planet-lab.org/resources/sfa/credential.xsd" xsi:schemaLocation="http://www.planet-lab.org/resources/sfa/ext/policy/1 http://www.planet-lab.org/resources/sfa/ext/policy/1/policy.xsd"><credential xml:id="ref0"><type>privilege</type><serial>8</serial><owner_gid>` +
 		string(f.alice.chain) + `</owner_gid><owner_urn>` + aliceURN + `</owner_urn><target_gid>` + string(f.slice.chain) + `</target_gid><target_urn>` + sliceURN +
 		`</target_urn><uuid/><expires>` + f.now.Add(time.Hour).UTC().Format("2006-01-02T15:04:05") +
-		`</expires><privileges><privilege><name>embed</name><can_delegate>false</can_delegate></privilege></privileges></credential><signatures>` +
+		`</expires><privileges><privilege><name>embed</name><can_delegate>true</can_delegate></privilege></privileges></credential><signatures>` +
 		signatureTemplate("ref0") + `</signatures></signed-credential>`
 	return xmlsec1Signs(t, template, f.root)
 }
