@@ -123,9 +123,9 @@ func (c *Client) call(ctx context.Context, r *reader, params ...any) (any, error
 	got, err := c.rpc.Call(ctx, r.method, params...)
 	if err != nil {
 		if ctx.Err() == context.DeadlineExceeded {
-			return nil, fmt.Errorf("call %s of %s: no answer within %s", r.method, c.url, c.timeout)
+			return nil, fmt.Errorf("%s: call %s: no answer within %s", c.url, r.method, c.timeout)
 		}
-		return nil, fmt.Errorf("call %s of %s: %w", r.method, c.url, err)
+		return nil, fmt.Errorf("%s: %w", c.url, err)
 	}
 	reply := r.object(got, "reply")
 	code := r.object(reply["code"], "code")

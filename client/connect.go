@@ -57,8 +57,10 @@ func New(o Options) (*Client, error) {
 		url:     o.URL,
 		timeout: o.Timeout,
 		rpc: &xmlrpc.Client{
-			URL:  o.URL,
-			HTTP: &http.Client{Transport: &http.Transport{DialTLSContext: tls.DialTLSContext}},
+			URL:       o.URL,
+			UserAgent: "croft",
+			Limits:    xmlrpc.Limits{Bytes: maxReply},
+			HTTP:      &http.Client{Transport: &http.Transport{DialTLSContext: tls.DialTLSContext}},
 		},
 	}, nil
 }
