@@ -436,6 +436,9 @@ func refuseAll(b *board, wants []*want, links *linkage, req *request.Request, o 
 		beside = " beside " + plural(fitting, "node") + " of this request"
 	}
 	r.Why = left.explainBeside(w, slots, beside)
+	if r.GaveUp {
+		r.Why = "no arrangement was found before the search gave up: " + r.Why
+	}
 	if fitting > 0 {
 		r.Hint = fmt.Sprintf("the first %d of %d nodes fit", fitting, len(req.Nodes))
 	}

@@ -111,7 +111,8 @@ func (b *board) refuseGroups(wants []*want, links *linkage) *Refusal {
 	return nil
 }
 
-// driversFor are the drivers that could make a node, were every host free.
+// driversFor are the drivers that could make a node, were every host free and
+// large enough.
 func (b *board) driversFor(w *want) []string {
 	var drivers []string
 	for i := range b.slots {
@@ -123,7 +124,7 @@ func (b *board) driversFor(w *want) []string {
 			if slices.Contains(drivers, d) {
 				continue
 			}
-			if _, st := b.option(w, i, kind); st > bySize {
+			if _, st := b.option(w, i, kind); st >= bySize {
 				drivers = append(drivers, d)
 			}
 		}
@@ -172,6 +173,34 @@ func (b *board) node(n *request.Node, o *option, joined []bool) NodePlacement {
 		}
 	}
 	return p
+}
+
+// interfacesFor picks the host's interface for each of a node's that links
+// join, on hosts that are given out whole; others share what there is.
+func interfacesFor(h *inventory.Host, whole bool, bound []int, linked []bool) []int {
+	picked := make([]int, len(bound))
+	used := map[int]bool{}
+	for i, b := range bound {
+		picked[i] = b
+		used[b] = true
+	}
+	if !whole {
+		return picked
+	}
+	next := 0
+	for i := range picked {
+		if picked[i] >= 0 || !linked[i] {
+			continue
+		}
+		for next < len(h.Interfaces) && (used[next] || h.Interfaces[next].Role == inventory.Control) {
+			next++
+		}
+		if next < len(h.Interfaces) {
+			picked[i] = next
+			used[next] = true
+		}
+	}
+	return picked
 }
 
 // joined tells which interfaces of a node links join.

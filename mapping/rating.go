@@ -1,7 +1,5 @@
 package mapping
 
-import "croft/inventory"
-
 // rating says how much an option is liked; the lesser is the better. Its parts
 // count in their order.
 type rating [6]int64
@@ -25,11 +23,12 @@ func (s *search) rate(o *option, node int) rating {
 	h := sl.host
 	r := rating{0: int64(o.rank), 5: int64(o.slot)}
 	if o.exclusive {
+		r[1] = 3 // a node that may share does
 		switch {
 		case sl.taken > 0:
-			r[1] = 2
+			r[1] = 5
 		case h.Shared:
-			r[1] = 1
+			r[1] = 4
 		}
 		// Of several that will do, the least: it spares what is scarce.
 		r[2] = int64(h.Capacity.Cores)
@@ -76,32 +75,4 @@ func (s *search) freeness(o *option) int64 {
 		sum += int64(1000 * (sl.places - 1) / most)
 	}
 	return sum
-}
-
-// interfacesFor picks the host's interface for each of a node's that links
-// join, on hosts that are given out whole; others share what there is.
-func interfacesFor(h *inventory.Host, whole bool, bound []int, linked []bool) []int {
-	picked := make([]int, len(bound))
-	used := map[int]bool{}
-	for i, b := range bound {
-		picked[i] = b
-		used[b] = true
-	}
-	if !whole {
-		return picked
-	}
-	next := 0
-	for i := range picked {
-		if picked[i] >= 0 || !linked[i] {
-			continue
-		}
-		for next < len(h.Interfaces) && (used[next] || h.Interfaces[next].Role == inventory.Control) {
-			next++
-		}
-		if next < len(h.Interfaces) {
-			picked[i] = next
-			used[next] = true
-		}
-	}
-	return picked
 }
