@@ -56,6 +56,9 @@ func (s *Service) reconcile(ctx context.Context) error {
 			lost = append(lost, v.URN)
 		}
 	}
+	if lost, err = s.withLinks(ctx, all, lost, here); err != nil {
+		return fmt.Errorf("reconciling: %w", err)
+	}
 	if err := s.recover(ctx, lost, here); err != nil {
 		return fmt.Errorf("reconciling: %w", err)
 	}
@@ -92,23 +95,54 @@ func isLost(v *slivers.Sliver, f drivers.Found, found bool) bool {
 	return false
 }
 
+// withLinks adds to lost slivers the links of nodes that are gone. What their
+// driver still has of those links is removed, so that they are made anew.
+func (s *Service) withLinks(ctx context.Context, all []slivers.Sliver, lost []urn.URN, here map[urn.URN]drivers.Found) ([]urn.URN, error) {
+	gone := map[urn.URN]bool{}
+	for _, u := range lost {
+		if _, found := here[u.Canonical()]; !found {
+			gone[u.Canonical()] = true
+		}
+	}
+	for _, v := range all {
+		if v.Link == nil || v.Operational != slivers.Ready || gone[v.URN.Canonical()] {
+			continue
+		}
+		for _, e := range v.Link.Ends {
+			if !gone[e.Sliver.Canonical()] {
+				continue
+			}
+			d, err := s.driver(&v)
+			if err == nil {
+				err = d.Remove(ctx, v.URN)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("removing what is left of link %s: %w", v.URN, err)
+			}
+			lost = append(lost, v.URN)
+			break
+		}
+	}
+	return lost, nil
+}
+
 // recover gives lost slivers the goal that brings them back. A node that is
-// there and whole needs only to be started; one that is lost is made anew,
-// with an empty disk.
+// there needs only to be started; one that is gone is made anew, with an empty
+// disk.
 func (s *Service) recover(ctx context.Context, lost []urn.URN, here map[urn.URN]drivers.Found) error {
 	if len(lost) == 0 {
 		return nil
 	}
 	return s.Store.Update(ctx, lost, func(held []*slivers.Sliver) error {
 		for _, v := range held {
-			f, found := here[v.URN.Canonical()]
-			s.Log.Warn("bringing back a lost sliver", "sliver", v.URN.String(), "slice", v.Slice.String(), "running", f.Running, "found", found)
-			switch {
-			case v.Node == nil, v.Operational == slivers.NotReady:
-				v.Operational, v.Goal = slivers.PendingAllocation, slivers.Make
-			default:
+			_, found := here[v.URN.Canonical()]
+			s.Log.Warn("bringing back a lost sliver", "sliver", v.URN.String(), "slice", v.Slice.String(), "found", found)
+			if v.Node != nil && found {
 				v.Operational, v.Goal = slivers.Configuring, slivers.Start
+				continue
 			}
+			v.AutoStart = v.Node != nil && v.Operational == slivers.Ready
+			v.Operational, v.Goal = slivers.PendingAllocation, slivers.Make
 		}
 		return nil
 	})

@@ -63,7 +63,12 @@ type Principal struct {
 	denied  *Refusal // why User is zero
 	// reasons say why credentials are of no use for any call, in order.
 	reasons []reason
+	used    []Identity
 }
+
+// Used lists the credentials that gave the rights that May has found so far,
+// for the audit log.
+func (p *Principal) Used() []Identity { return p.used }
 
 type indexed struct {
 	index int
@@ -166,12 +171,17 @@ func (p *Principal) May(call Call, target urn.URN, slivers ...urn.URN) (Grant, e
 		return Grant{}, p.refusal(call, target, p.denied.Text, p.reasons)
 	}
 	if p.policy != nil && p.policy.decides(call) {
-		return p.mayByPolicy(call, target, slivers)
+		grant, err := p.mayByPolicy(call, target, slivers)
+		if err == nil {
+			p.used = append(p.used, grant.Proof...)
+		}
+		return grant, err
 	}
 	grant, reasons := p.mayBySFA(call, target, slivers)
 	if reasons != nil {
 		return Grant{}, p.refusal(call, target, "", reasons)
 	}
+	p.used = append(p.used, grant.Proof...)
 	return grant, nil
 }
 

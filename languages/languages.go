@@ -127,16 +127,21 @@ func (e *UnknownVersion) Error() string {
 // the stricter ones first.
 type Set []Language
 
-// For returns the language of a document, or an *UnknownVersion.
+// For returns the language of a document, or an *Error if it looks like none.
 func (s Set) For(document []byte) (Language, error) {
-	var offered []Version
+	var offered []string
 	for _, l := range s {
 		if l.Detect(document) {
 			return l, nil
 		}
-		offered = append(offered, l.Versions()...)
+		for _, v := range l.Versions() {
+			offered = append(offered, v.Type+" "+v.Version)
+		}
 	}
-	return nil, &UnknownVersion{Found: "of no known format", Offered: offered}
+	return nil, &Error{Problems: []Problem{{
+		What: "the document is of no format that is known here",
+		Hint: "this aggregate reads " + strings.Join(offered, ", "),
+	}}}
 }
 
 // ByMediaType returns the language that a stored original was read by.

@@ -67,6 +67,8 @@ func CodeOf(err error) Code {
 		return Forbidden
 	case errors.Is(err, ErrTooBig):
 		return TooBig
+	case errors.Is(err, ErrServerBusy):
+		return ServerBusy
 	}
 	return ServerError
 }
@@ -103,6 +105,9 @@ func codeOfKind(k aggregate.Kind) Code {
 
 // ErrTooBig is wrapped by what says that a request is over a limit of size.
 var ErrTooBig = errors.New("request too big")
+
+// ErrServerBusy says that the server has too much to do.
+var ErrServerBusy = errors.New("the server is busy: try again in a moment")
 
 // amType is what Croft calls itself in code structs.
 const amType = "croft"

@@ -1,0 +1,300 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/net/netutil"
+
+	"croft/aggregate"
+	"croft/am"
+	"croft/credentials"
+	"croft/drivers"
+	"croft/drivers/namespace"
+	"croft/gateway"
+	"croft/internal/config"
+	"croft/internal/openssl"
+	"croft/inventory"
+	"croft/languages"
+	"croft/mapping"
+	"croft/rspec"
+	"croft/slivers/sqlite"
+)
+
+// allocatedMax is the most that an allocation may be held without being
+// provisioned (AM API v3, Allocate: two hours at most).
+const allocatedMax = 2 * time.Hour
+
+// pollEvery is how often the inventory file is looked at for changes.
+const pollEvery = 2 * time.Second
+
+func serveCommand(a *app) *cobra.Command {
+	var path string
+	c := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the aggregate manager",
+		Long: `Run the aggregate manager in the foreground until SIGTERM or SIGINT.
+
+It reads croft.yaml, says on standard output where it listens once it does, and
+logs to standard error. inventory.yaml and the trust roots are read again when
+they change, inventory.yaml also on SIGHUP. Nodes go on running when the server
+stops; a new one adopts them.`,
+		Example: "  croft serve\n  croft serve --config /etc/croft/croft.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if path == "" {
+				path = filepath.Join(a.dir, "croft.yaml")
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
+			defer stop()
+			return serve(ctx, path, cmd)
+		},
+	}
+	c.Flags().StringVar(&path, "config", "", "configuration file (default: croft.yaml in --dir)")
+	return c
+}
+
+func serve(ctx context.Context, path string, cmd *cobra.Command) error {
+	conf, err := config.Load(path)
+	if err != nil {
+		return err
+	}
+	log := newLogger(conf.Log)
+	testbed, err := openInventory(conf)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(conf.State, 0o700); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(conf.Database), 0o700); err != nil {
+		return fmt.Errorf("database directory: %w", err)
+	}
+	unlock, err := lockFile(conf.Database + ".lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	store, err := sqlite.Open(ctx, conf.Database, time.Now)
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	trust, err := credentials.OpenTrust(conf.Trusted, credentials.TrustOptions{Now: time.Now, Logger: log})
+	if err != nil {
+		return err
+	}
+	backends, err := openDrivers(ctx, conf, testbed, log)
+	if err != nil {
+		return err
+	}
+	ports := gateway.NewPorts(gateway.Config{
+		Address: conf.Logins.Address, Host: conf.Logins.Hostname,
+		From: conf.Logins.Ports.From, To: conf.Logins.Ports.To, Log: log,
+	})
+	defer ports.CloseAll()
+	service := aggregate.New(aggregate.Config{
+		Inventory: testbed.Snapshot, Languages: languages.Set{rspec.Language{}}, Mapper: mapping.Greedy{},
+		Store: store, Drivers: backends, Entrances: ports,
+		Leases: aggregate.Leases{
+			Allocated: time.Duration(conf.Leases.Allocated), AllocatedMax: min(allocatedMax, time.Duration(conf.Leases.Max)),
+			Provisioned: time.Duration(conf.Leases.Provisioned), ProvisionedMax: time.Duration(conf.Leases.Max),
+		},
+		Clock: time.Now, Random: rand.Reader, Log: log,
+	})
+	defer service.Close()
+	if err := service.Start(ctx); err != nil {
+		return err
+	}
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watching.Go(func() { watchInventory(ctx, testbed, log) })
+
+	api := am.New(am.Config{
+		Service: service, Trust: trust, Verifier: credentials.NewVerifier(trust, nil), Log: log, Clock: time.Now,
+		RequestBytes: int64(conf.Limits.RequestBytes), Nesting: conf.Limits.Nesting, ConcurrentCalls: conf.Limits.ConcurrentCalls,
+		URL: conf.URL(),
+	})
+	return listen(ctx, conf, api, log, cmd)
+}
+
+// listen serves until ctx ends.
+func listen(ctx context.Context, conf *config.Config, api *am.API, log *slog.Logger, cmd *cobra.Command) error {
+	certificate, err := os.ReadFile(conf.PKI.Certificate)
+	if err != nil {
+		return fmt.Errorf("server certificate: %w (croft init makes one)", err)
+	}
+	key, err := os.ReadFile(conf.PKI.Key)
+	if err != nil {
+		return fmt.Errorf("server key: %w (croft init makes one)", err)
+	}
+	plain, err := net.Listen("tcp", conf.Listen)
+	if err != nil {
+		return fmt.Errorf("listening: %w", err)
+	}
+	secure, err := openssl.NewListener(netutil.LimitListener(plain, conf.Limits.Connections), &openssl.ServerConfig{
+		CertificatePEM: certificate, KeyPEM: key, HandshakeTimeout: time.Duration(conf.Limits.Handshake),
+		OnHandshakeError: func(client net.Addr, err error) {
+			log.Debug("TLS handshake failed", "client", client.String(), "error", err)
+		},
+	})
+	if err != nil {
+		plain.Close()
+		return err
+	}
+	server := newServer(conf, api.Handler(am.FromTLS), log)
+	server.ConnContext = openssl.ConnContext
+	servers := []*http.Server{server}
+	listeners := []net.Listener{secure}
+	if conf.Frontend.Enabled() {
+		front, err := listenFrontend(conf.Frontend)
+		if err != nil {
+			secure.Close()
+			return err
+		}
+		servers = append(servers, newServer(conf, api.Handler(am.FromHeader(conf.Frontend.Header)), log))
+		listeners = append(listeners, netutil.LimitListener(front, conf.Limits.Connections))
+		log.Info("listening for a reverse proxy", "network", conf.Frontend.Network, "address", conf.Frontend.Address, "header", conf.Frontend.Header)
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "croft serves %s at %s\n", api.Service.Manager(), conf.URL())
+	failed := make(chan error, len(servers))
+	for i, s := range servers {
+		go func() { failed <- s.Serve(listeners[i]) }()
+	}
+	select {
+	case err = <-failed:
+	case <-ctx.Done():
+		log.Info("stopping")
+		err = nil
+	}
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Duration(conf.Limits.Shutdown))
+	defer cancel()
+	for _, s := range servers {
+		if stopErr := s.Shutdown(grace); stopErr != nil {
+			log.Warn("calls were cut off", "error", stopErr)
+			s.Close()
+		}
+	}
+	return err
+}
+
+func newServer(conf *config.Config, handler http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: time.Duration(conf.Limits.Header),
+		ReadTimeout:       time.Duration(conf.Limits.Body),
+		WriteTimeout:      time.Duration(conf.Limits.Body + conf.Limits.Reply),
+		IdleTimeout:       time.Duration(conf.Limits.Idle),
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+	}
+}
+
+// listenFrontend opens the listener for a reverse proxy. A socket that a
+// killed server has left is replaced.
+func listenFrontend(f config.Frontend) (net.Listener, error) {
+	if f.Network == "unix" {
+		if info, err := os.Lstat(f.Address); err == nil && info.Mode()&os.ModeSocket != 0 {
+			if err := os.Remove(f.Address); err != nil {
+				return nil, fmt.Errorf("frontend: replacing an old socket: %w", err)
+			}
+		}
+		old := syscall.Umask(0o117) // the proxy's group may connect, others may not
+		defer syscall.Umask(old)
+	}
+	l, err := net.Listen(f.Network, f.Address)
+	if err != nil {
+		return nil, fmt.Errorf("frontend: %w", err)
+	}
+	return l, nil
+}
+
+func openInventory(conf *config.Config) (*inventory.Watcher, error) {
+	return inventory.Open(conf.Inventory)
+}
+
+// watchInventory reads the inventory again when its file changes, and on
+// SIGHUP. A wrong file changes nothing.
+func watchInventory(ctx context.Context, testbed *inventory.Watcher, log *slog.Logger) {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for {
+		before := testbed.Snapshot()
+		var changed bool
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case <-hangup:
+			changed, err = testbed.Reload()
+		case <-tick.C:
+			changed, err = testbed.Poll()
+		}
+		if err != nil {
+			log.Error("the inventory stays as it was", "error", err)
+		}
+		if changed {
+			c := inventory.Compare(before, testbed.Snapshot())
+			log.Info("the inventory has changed", "added", c.Added, "removed", c.Removed, "altered", c.Altered)
+		}
+	}
+}
+
+// openDrivers makes the drivers that the inventory needs and sees whether they
+// can work here.
+func openDrivers(ctx context.Context, conf *config.Config, testbed *inventory.Watcher, log *slog.Logger) (map[string]drivers.Driver, error) {
+	d, err := namespace.New(namespace.Config{
+		Dir: conf.State, Protected: []string{filepath.Dir(conf.Inventory), filepath.Dir(conf.Database), conf.Trusted},
+		Images: func(directory string) (string, error) { return directory, nil }, Logger: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := d.Check(ctx); err != nil {
+		return nil, fmt.Errorf("this machine cannot make nodes: %w", err)
+	}
+	return map[string]drivers.Driver{d.Name(): d}, nil
+}
+
+// lockFile keeps a second server off the same database.
+func lockFile(path string) (unlock func(), err error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("locking the database: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, fmt.Errorf("another croft serves from %s", filepath.Dir(path))
+		}
+		return nil, fmt.Errorf("locking the database: %w", err)
+	}
+	return func() { f.Close() }, nil
+}
+
+func newLogger(c config.Log) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.Level)); err != nil {
+		level = slog.LevelInfo // config has checked it
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if c.Format == "json" {
+		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, options))
+}
