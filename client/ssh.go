@@ -55,7 +55,8 @@ func (s SSH) options() [][2]string {
 		o = append(o,
 			[2]string{"UserKnownHostsFile", quote(s.KnownHosts)},
 			[2]string{"GlobalKnownHostsFile", "/dev/null"},
-			[2]string{"StrictHostKeyChecking", "accept-new"})
+			[2]string{"StrictHostKeyChecking", "accept-new"},
+			[2]string{"LogLevel", "ERROR"}) // not that a new host is remembered
 		if s.Alias != "" {
 			o = append(o, [2]string{"HostKeyAlias", s.Alias}, [2]string{"CheckHostIP", "no"})
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"text/tabwriter"
@@ -99,7 +100,7 @@ func (a *app) writeAd(ad *client.Advertisement) error {
 			name = n.ID
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", name, yesNo(n.Available), yesNo(n.Exclusive),
-			strings.Join(n.SliverTypes, ","), strings.Join(n.HardwareTypes, ","))
+			orDash(strings.Join(n.SliverTypes, ",")), orDash(strings.Join(n.HardwareTypes, ",")))
 	}
 	return w.Flush()
 }
@@ -277,7 +278,7 @@ func (a *app) writeNodes(d *client.Described, who urn.URN) error {
 		}
 		login := "-"
 		if l, ok := n.LoginOf(who); ok {
-			login = fmt.Sprintf("%s@%s port %s", l.User, l.Host, l.Port)
+			login = "ssh://" + l.User + "@" + net.JoinHostPort(l.Host, l.Port)
 		}
 		var addresses []string
 		for _, i := range n.Interfaces {
@@ -287,7 +288,7 @@ func (a *app) writeNodes(d *client.Described, who urn.URN) error {
 		if state.Allocation != "geni_provisioned" {
 			told = short(state.Allocation)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", n.ClientID, told, login, strings.Join(addresses, ","), when(state.Expires))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", n.ClientID, told, login, orDash(strings.Join(addresses, ",")), when(state.Expires))
 	}
 	return w.Flush()
 }

@@ -67,3 +67,11 @@ func shellQuote(s string) string {
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
+
+// orDash keeps a column of a table from being empty.
+func orDash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

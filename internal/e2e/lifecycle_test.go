@@ -276,7 +276,7 @@ func TestCommands(t *testing.T) {
 	if r.status != 0 {
 		t.Fatalf("up: status %d\n%s%s", r.status, r.out, r.err)
 	}
-	if !regexp.MustCompile(`(?m)^node0 +ready +\S+@\S+ port \d+ +10\.10\.1\.1`).MatchString(r.out) {
+	if !regexp.MustCompile(`(?m)^node0 +ready +ssh://\w+@127\.0\.0\.1:\d+ +10\.10\.1\.1`).MatchString(r.out) {
 		t.Errorf("up prints\n%s", r.out)
 	}
 	for _, phase := range []string{"allocating", "provisioning", "making", "ready (3 of 3 slivers)"} {
