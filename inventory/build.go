@@ -87,6 +87,12 @@ func (b *builder) authority() {
 			b.snapshot.Aliases = append(b.snapshot.Aliases, alias)
 		}
 	}
+	for _, alias := range b.decl.aliases.value {
+		known := func(u urn.URN) bool { return u.Equal(alias) }
+		if !slices.ContainsFunc(b.snapshot.Managers(), known) {
+			b.snapshot.Aliases = append(b.snapshot.Aliases, alias)
+		}
+	}
 }
 
 // name makes the URN of something of this testbed, or takes the one given, and

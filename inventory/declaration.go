@@ -13,6 +13,7 @@ import (
 type fileDecl struct {
 	authority     field[word]
 	manager       field[urn.URN]
+	aliases       field[[]urn.URN]
 	sites         field[[]placed[siteDecl]]
 	images        field[[]placed[imageDecl]]
 	sliverTypes   field[[]placed[sliverTypeDecl]]
@@ -155,6 +156,8 @@ var fileMembers = []member[fileDecl]{
 		"Authority", "The name of this testbed in URNs, such as testbed.example.org.")),
 	has("manager", identifier, func(d *fileDecl) *field[urn.URN] { return &d.manager },
 		"Component manager", "The URN of this aggregate. Left out, it is urn:publicid:IDN+AUTHORITY+authority+cm; +am is understood as well."),
+	has("manager_aliases", oneOrMore(identifier), func(d *fileDecl) *field[[]urn.URN] { return &d.aliases },
+		"Further names", "URNs by which requests may name this component manager besides."),
 	has("sites", listOf(object("a site", siteMembers), "- name: campus"), func(d *fileDecl) *field[[]placed[siteDecl]] { return &d.sites },
 		"Sites", "The places where hosts stand."),
 	has("images", listOf(object("an image", imageMembers), "- name: debian12"), func(d *fileDecl) *field[[]placed[imageDecl]] { return &d.images },

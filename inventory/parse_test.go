@@ -265,3 +265,23 @@ func TestProblemLimit(t *testing.T) {
 		t.Fatalf("%.300v", err)
 	}
 }
+
+func TestManager(t *testing.T) {
+	s, err := inventory.Parse([]byte(`
+authority: example.org
+manager: urn:publicid:IDN+example.org+authority+am
+manager_aliases: [urn:publicid:IDN+Example.org+authority+cm, urn:publicid:IDN+example.org:rack+authority+am]
+hosts: [{name: h}]
+`), "i.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, m := range s.Managers() {
+		names = append(names, m.String())
+	}
+	want := "urn:publicid:IDN+example.org+authority+am urn:publicid:IDN+example.org+authority+cm urn:publicid:IDN+example.org:rack+authority+am"
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("managers are %s, want %s", got, want)
+	}
+}
