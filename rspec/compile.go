@@ -28,6 +28,7 @@ type compiler struct {
 	errors, advice []languages.Problem
 
 	existing map[request.ClientID]request.ClientID // interface → node that the slice has
+	standing map[string]bool                       // nodes that the slice has, by lower-case client_id
 	nodeIDs  map[string]*nodeElement               // by lower-case client_id
 	linkIDs  map[string]*etree.Element
 	ends     map[request.ClientID]*etree.Element // interface → the interface_ref that took it
@@ -40,6 +41,7 @@ func compile(d *document, scope languages.Scope) *compiler {
 		document: d,
 		scope:    scope,
 		existing: map[request.ClientID]request.ClientID{},
+		standing: map[string]bool{},
 		nodeIDs:  map[string]*nodeElement{},
 		linkIDs:  map[string]*etree.Element{},
 		ends:     map[request.ClientID]*etree.Element{},
@@ -47,6 +49,7 @@ func compile(d *document, scope languages.Scope) *compiler {
 		saidOnce: map[string]bool{},
 	}
 	for _, n := range scope.Existing {
+		c.standing[strings.ToLower(string(n.Node))] = true
 		for _, i := range n.Interfaces {
 			c.existing[i] = n.Node
 		}
@@ -147,7 +150,7 @@ func (c *compiler) duplicates() {
 		first := c.nodeIDs[key]
 		if first == nil {
 			c.nodeIDs[key] = n
-			if n.ours && c.existsNode(n.id) {
+			if n.ours && c.standing[key] {
 				c.fail(n.Element, fmt.Sprintf("the slice has a node %q already", n.id), "give the new node another client_id")
 			}
 			continue
@@ -170,15 +173,6 @@ func (c *compiler) duplicates() {
 			}
 		}
 	}
-}
-
-func (c *compiler) existsNode(id request.ClientID) bool {
-	for _, n := range c.scope.Existing {
-		if strings.EqualFold(string(n.Node), string(id)) {
-			return true
-		}
-	}
-	return false
 }
 
 // clientID reads the client_id of an element of ours.

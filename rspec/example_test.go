@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 
+	"croft/inventory"
 	"croft/languages"
 	"croft/rspec"
+	"croft/slivers"
 	"croft/urn"
 )
 
@@ -52,4 +54,27 @@ func ExampleFormatOf() {
 	f, ok := rspec.FormatOf("protogeni", "2")
 	fmt.Println(f, ok, f.Namespace())
 	// Output: ProtoGENI 2 true http://www.protogeni.net/resources/rspec/2
+}
+
+func ExampleManifest() {
+	document := []byte(`<rspec xmlns="http://www.geni.net/resources/rspec/3" type="request">
+  <!-- kept -->
+  <node client_id="a" exclusive="false"><sliver_type name="namespace"/></node>
+</rspec>`)
+	manager := urn.MustParse("urn:publicid:IDN+example.org+authority+cm")
+	manifest, err := rspec.Manifest(rspec.ManifestInput{
+		Snapshot:  &inventory.Snapshot{Manager: manager},
+		Documents: []slivers.Document{{ID: 1, MediaType: rspec.MediaType, Bytes: document}},
+		Slivers: []slivers.Sliver{{
+			URN: urn.MustParse("urn:publicid:IDN+example.org+sliver+1"), Document: 1, Kind: slivers.Node, ClientID: "a",
+			Node: &slivers.NodeFacts{Host: urn.MustParse("urn:publicid:IDN+example.org+node+pc1")},
+		}},
+	})
+	fmt.Println(string(manifest), err)
+	// Output:
+	// <?xml version="1.0" encoding="UTF-8"?>
+	// <rspec xmlns="http://www.geni.net/resources/rspec/3" type="manifest">
+	//   <!-- kept -->
+	//   <node client_id="a" exclusive="false" component_id="urn:publicid:IDN+example.org+node+pc1" component_manager_id="urn:publicid:IDN+example.org+authority+cm" sliver_id="urn:publicid:IDN+example.org+sliver+1"><sliver_type name="namespace"/></node>
+	// </rspec> <nil>
 }

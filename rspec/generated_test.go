@@ -3,6 +3,7 @@ package rspec_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,7 +39,7 @@ func (a *author) gap() {
 	case 2:
 		a.b.WriteString(a.pick(" ", "\t", "\r\n", "\n\n"))
 	case 3:
-		fmt.Fprintf(&a.b, `<x:any xmlns:x="urn:x%d" x:b='"'>%s</x:any>`, a.IntN(3), a.pick("", "text &amp; more", "<![CDATA[<&]]>", "<x:deep/>", `<node xmlns=""/>`, `<node xmlns="http://www.geni.net/resources/rspec/3" client_id="in an extension"/>`))
+		fmt.Fprintf(&a.b, `<x:any xmlns:x="urn:x%d" x:b='"'>%s</x:any>`, a.IntN(3), a.pick("", "text &amp; more", "<![CDATA[<&]]>", "<x:deep/>", `<node xmlns=""/>`, `<plain k="v"/>`, `<node xmlns="http://www.geni.net/resources/rspec/3" client_id="in an extension"/>`))
 	}
 }
 
@@ -200,7 +201,9 @@ func TestManifestOfAnything(t *testing.T) {
 			documents = append(documents, original(part+1, document))
 			all = append(all, own...)
 		}
-		counts(t, fmt.Sprintf("seed %d, together", seed), manifest(t, rspec.ManifestInput{Documents: documents, Slivers: all, Now: noon}), all)
+		together := manifest(t, rspec.ManifestInput{Documents: documents, Slivers: all, Now: noon})
+		counts(t, fmt.Sprintf("seed %d, together", seed), together, all)
+		extensionsAreIn(t, documents, together)
 		r := rand.New(rand.NewPCG(seed, 99))
 		var some []slivers.Sliver
 		for _, s := range all {
@@ -243,4 +246,49 @@ func counts(t *testing.T, what string, m []byte, want []slivers.Sliver) {
 	if len(found) > 0 {
 		t.Fatalf("%s: has %v, too\n%s", what, found, m)
 	}
+}
+
+// extensionsAreIn checks that what the roots of documents have of extensions
+// is in a manifest and means the same there, whatever the prefixes.
+func extensionsAreIn(t *testing.T, documents []slivers.Document, m []byte) {
+	t.Helper()
+	d := etree.NewDocument()
+	if err := d.ReadFromBytes(m); err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]bool{}
+	for _, e := range d.Root().ChildElements() {
+		have[resolved(e)] = true
+	}
+	for _, document := range documents {
+		d, err := parse(document.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range d.Root().ChildElements() {
+			if e.Tag == "any" && !have[resolved(e)] {
+				t.Fatalf("%s is not in\n%s", resolved(e), m)
+			}
+		}
+	}
+}
+
+// resolved writes an element with the namespaces of its names.
+func resolved(e *etree.Element) string {
+	var names []string
+	for _, a := range e.Attr {
+		if a.Space != "xmlns" && a.FullKey() != "xmlns" {
+			names = append(names, fmt.Sprintf("{%s}%s=%q", a.NamespaceURI(), a.Key, a.Value))
+		}
+	}
+	slices.Sort(names)
+	s := fmt.Sprintf("<{%s}%s %s>", e.NamespaceURI(), e.Tag, strings.Join(names, " "))
+	for _, c := range content(e) {
+		if child, ok := c.(*etree.Element); ok {
+			s += resolved(child)
+		} else {
+			s += fmt.Sprintf("%q", c)
+		}
+	}
+	return s + "</>"
 }

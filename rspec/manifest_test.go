@@ -3,6 +3,7 @@ package rspec_test
 import (
 	"bytes"
 	"errors"
+	"net/netip"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -141,7 +142,7 @@ func TestManifestOfSome(t *testing.T) {
 	})
 }
 
-func TestManifestOfSeveralDocuments(t *testing.T) {
+func TestManifestOfSeveralDocumentsGolden(t *testing.T) {
 	first := requestFile(t, "extensions.rspec")
 	second := requestFile(t, "prefixed-xml11.rspec")
 	third := requestFile(t, "several-managers.rspec")
@@ -231,5 +232,60 @@ func TestManifestOfAManifest(t *testing.T) {
 	in.Slivers = provision(place(c.Request, 1))
 	if twice := manifest(t, in); !bytes.Equal(once, twice) {
 		t.Errorf("the manifest of a manifest differs: %s", difference(once, twice))
+	}
+}
+
+func TestManifestLogins(t *testing.T) {
+	document := requestFile(t, "one-node.rspec")
+	in := rspec.ManifestInput{Documents: []slivers.Document{original(1, document)}, Slivers: place(compile(t, document, scope()).Request, 1)}
+	in.Slivers[0].Node.Login = slivers.Login{Host: "gate.example.org", Port: 22001}
+	if m := string(manifest(t, in)); strings.Contains(m, "login") {
+		t.Errorf("logins before the node is provisioned:\n%s", m)
+	}
+	in.Slivers = provision(in.Slivers)
+	m := string(manifest(t, in))
+	for _, want := range []string{
+		`<login authentication="ssh-keys" hostname="gate.example.org" port="22000" username="alice"/>`,
+		`<login authentication="ssh-keys" hostname="gate.example.org" port="22000" username="bob"/>`,
+		`login="alice" user_urn="urn:publicid:IDN+example.org+user+alice">`,
+		`<user:public_key>ssh-rsa AAAAB3NzaC1yc2E</user:public_key>`,
+	} {
+		if strings.Count(m, want) != 1 {
+			t.Errorf("not once %s in\n%s", want, m)
+		}
+	}
+	if strings.Contains(m, "proxy") {
+		t.Errorf("a proxy without a gateway:\n%s", m)
+	}
+	in.Gateway = slivers.Login{Host: "jump.example.org", Port: 2222}
+	m = string(manifest(t, in))
+	for _, want := range []string{
+		`<proxy:proxy xmlns:proxy="http://jfed.iminds.be/proxy/1.0" proxy="alice@jump.example.org:2222" for="alice@gate.example.org:22000"/>`,
+		`<login authentication="ssh-keys" hostname="jump.example.org" port="2222" username="alice"/>`,
+	} {
+		if strings.Count(m, want) != 1 {
+			t.Errorf("not once %s in\n%s", want, m)
+		}
+	}
+}
+
+// A request that left things open has them in its manifest.
+func TestManifestFillsIn(t *testing.T) {
+	document := asked(`<node client_id="a" component_manager_id="" exclusive="false"><interface client_id="a:0"><ip address="0.0.0.0" netmask=""/></interface><interface client_id="a:1"><ip address="10.0.0.1" netmask="" type=""/></interface></node>`)
+	all := place(compile(t, document, scope()).Request, 1)
+	all[0].Node.Exclusive = true
+	all[0].Node.Interfaces[0].Addresses = []netip.Prefix{netip.MustParsePrefix("10.1.0.1/20"), netip.MustParsePrefix("fd00::1/64")}
+	m := string(manifest(t, rspec.ManifestInput{Documents: []slivers.Document{original(1, document)}, Slivers: all}))
+	for _, want := range []string{
+		`exclusive="true"`, `component_manager_id="urn:publicid:IDN+example.org+authority+cm"`,
+		`<sliver_type name="namespace"><disk_image name="urn:publicid:IDN+example.org+image+debian12"/></sliver_type>`,
+		`<ip address="10.1.0.1" netmask="255.255.240.0" type="ipv4"/>`,
+		`<ip address="fd00::1" netmask="64" type="ipv6"/>`,
+		`<ip address="10.0.0.1" netmask="255.255.255.0" type="ipv4"/>`,
+		`mac_address="02:00:00:01:00:01"`,
+	} {
+		if !strings.Contains(m, want) {
+			t.Errorf("no %s in\n%s", want, m)
+		}
 	}
 }

@@ -2,6 +2,8 @@ package rspec
 
 import (
 	"bytes"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/beevik/etree"
@@ -17,8 +19,7 @@ func (a *annotation) foreignKeys() map[*etree.Element]string {
 	keys := map[*etree.Element]string{}
 	for e := range a.tree.root.ChildElementsSeq() {
 		if !a.core(e, "node") && !a.core(e, "link") {
-			s := a.spans[e]
-			keys[e] = string(a.text[s.start:s.after])
+			keys[e] = a.extensionKey(e)
 		}
 	}
 	for _, n := range a.document.nodes {
@@ -32,6 +33,18 @@ func (a *annotation) foreignKeys() map[*etree.Element]string {
 		}
 	}
 	return keys
+}
+
+// extensionKey is the text of an element and what its prefixes mean.
+func (a *annotation) extensionKey(e *etree.Element) string {
+	s := a.spans[e]
+	prefixes := map[string]bool{}
+	undeclaredIn(e, prefixes)
+	key := string(a.text[s.start:s.after])
+	for _, prefix := range slices.Sorted(maps.Keys(prefixes)) {
+		key += " " + prefix + "=" + prefixOn(a.tree.root, prefix)
+	}
+	return key
 }
 
 func (m *manifest) foreignOf(a *annotation) foreign {
@@ -50,6 +63,7 @@ func (m *manifest) foreignOf(a *annotation) foreign {
 func (m *manifest) embedded(base, part *annotation, seen foreign) string {
 	root := part.tree.root
 	keys := part.foreignKeys()
+	differing := m.differingDeclarations(base, part)
 	for e := range root.ChildElementsSeq() {
 		if key := keys[e]; key != "" {
 			if seen[key] {
@@ -58,41 +72,80 @@ func (m *manifest) embedded(base, part *annotation, seen foreign) string {
 			}
 			seen[key] = true
 		}
-		for _, d := range m.declarations(base, part, e) {
-			part.setAttr(&part.edits, e, d.key, d.value)
+		var prefixes map[string]bool
+		if len(differing) > 0 {
+			prefixes = map[string]bool{}
+			undeclaredIn(e, prefixes)
+		}
+		for _, d := range differing {
+			if prefix := strings.TrimPrefix(strings.TrimPrefix(d.key, "xmlns"), ":"); prefixes[prefix] {
+				part.setAttr(&part.edits, e, d.key, d.value)
+			}
 		}
 	}
 	s := part.spans[root]
 	return string(bytes.TrimRight(part.edits.apply(part.text, s.startEnd, s.end), " \t\r\n"))
 }
 
-// declarations are the namespace declarations that a child of a part's root
-// needs under the base's root.
-func (m *manifest) declarations(base, part *annotation, child *etree.Element) []pair {
+// undeclaredIn collects the prefixes that an element and those below it use
+// and do not declare.
+func undeclaredIn(e *etree.Element, prefixes map[string]bool) {
+	type open struct {
+		*etree.Element
+		declared []string // by its ancestors and itself
+	}
+	todo := []open{{Element: e}}
+	for len(todo) > 0 {
+		o := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		declared := o.declared[:len(o.declared):len(o.declared)]
+		for i := range o.Attr {
+			if prefix, ok := declares(&o.Attr[i]); ok {
+				declared = append(declared, prefix)
+			}
+		}
+		uses := func(prefix string) {
+			if !slices.Contains(declared, prefix) {
+				prefixes[prefix] = true
+			}
+		}
+		uses(o.Space)
+		for i := range o.Attr {
+			if a := &o.Attr[i]; a.Space != "" && a.Space != "xmlns" && a.Space != "xml" {
+				uses(a.Space)
+			}
+		}
+		for c := range o.ChildElementsSeq() {
+			todo = append(todo, open{c, declared})
+		}
+	}
+}
+
+// differingDeclarations are the namespace declarations of a part's root that
+// the base's root has otherwise. Those of prefixes that the base's root does
+// not have at all are added to it.
+func (m *manifest) differingDeclarations(base, part *annotation) []pair {
 	root := part.tree.root
-	var needed []pair
-	need := func(key, prefix, uri string) {
-		if uri == part.format.Namespace() {
-			uri = m.format.Namespace()
-		}
-		there := prefixOn(base.tree.root, prefix)
-		if there == base.format.Namespace() {
-			there = m.format.Namespace()
-		}
-		if there == uri || declaresPrefix(child, prefix) {
-			return
-		}
-		needed = append(needed, pair{key, uri})
-	}
+	var differing []pair
 	for i := range root.Attr {
-		if prefix, ok := declares(&root.Attr[i]); ok {
-			need(root.Attr[i].FullKey(), prefix, root.Attr[i].Value)
+		prefix, ok := declares(&root.Attr[i])
+		if !ok {
+			continue
+		}
+		uri := m.converted(part, root.Attr[i].Value)
+		key := root.Attr[i].FullKey()
+		there, bound := m.onRoot(base, key)
+		switch {
+		case !bound && prefix != "":
+			m.adopt(base, key, uri)
+		case there != uri:
+			differing = append(differing, pair{key, uri})
 		}
 	}
-	if !declaresPrefix(root, "") {
-		need("xmlns", "", "")
+	if there, bound := m.onRoot(base, "xmlns"); bound && there != "" && !declaresPrefix(root, "") {
+		differing = append(differing, pair{"xmlns", ""})
 	}
-	return needed
+	return differing
 }
 
 func declaresPrefix(e *etree.Element, prefix string) bool {
@@ -104,35 +157,53 @@ func declaresPrefix(e *etree.Element, prefix string) bool {
 	return false
 }
 
+// onRoot returns an attribute that the base's root will have.
+func (m *manifest) onRoot(base *annotation, key string) (string, bool) {
+	if value, ok := m.adopted[key]; ok {
+		return value, true
+	}
+	a := base.tree.root.SelectAttr(key)
+	if a == nil {
+		return "", false
+	}
+	if _, ok := declares(a); ok {
+		return m.converted(base, a.Value), true
+	}
+	return a.Value, true
+}
+
+// converted is a namespace of a part as it is in the manifest.
+func (m *manifest) converted(a *annotation, uri string) string {
+	if uri == a.format.Namespace() {
+		return m.format.Namespace()
+	}
+	return uri
+}
+
+// adopt gives the base's root an attribute of another document's.
+func (m *manifest) adopt(base *annotation, key, value string) {
+	m.adopted[key] = value
+	base.setAttr(&base.edits, base.tree.root, key, value)
+}
+
 // adoptAttributes gives the base's root the attributes of extensions that a
 // part's root has and it does not.
 func (m *manifest) adoptAttributes(base, part *annotation) {
-	there := func(key string) (string, bool) {
-		if a := base.tree.root.SelectAttr(key); a != nil {
-			return a.Value, true
-		}
-		value, ok := m.adopted[key]
-		return value, ok
-	}
-	adopt := func(key, value string) {
-		m.adopted[key] = value
-		base.setAttr(&base.edits, base.tree.root, key, value)
-	}
 	for i := range part.tree.root.Attr {
 		a := &part.tree.root.Attr[i]
-		uri := prefixOn(part.tree.root, a.Space)
+		uri := m.converted(part, prefixOn(part.tree.root, a.Space))
 		if a.Space == "" || a.Space == "xmlns" || uri == "" || uri == nsXSI {
 			continue
 		}
-		if _, ok := there(a.FullKey()); ok {
+		if _, ok := m.onRoot(base, a.FullKey()); ok {
 			continue
 		}
-		bound, ok := there("xmlns:" + a.Space)
+		bound, ok := m.onRoot(base, "xmlns:"+a.Space)
 		if !ok {
-			adopt("xmlns:"+a.Space, uri)
+			m.adopt(base, "xmlns:"+a.Space, uri)
 		}
 		if !ok || bound == uri {
-			adopt(a.FullKey(), a.Value)
+			m.adopt(base, a.FullKey(), a.Value)
 		}
 	}
 }

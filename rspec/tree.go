@@ -47,7 +47,18 @@ type tree struct {
 	root        *etree.Element
 	spans       map[*etree.Element]*span
 	lines       []int // offsets in text at which lines start; made when first asked for
+	runes       []int // characters before every runeBlock-th byte
 }
+
+const runeBlock = 1024
+
+// maxAttributes bounds those of one element, and maxNamespace the length of a
+// namespace's URI: what is quadratic in the one, or written out again for each
+// element, stays small.
+const (
+	maxAttributes = 250
+	maxNamespace  = 1000
+)
 
 // span is where an element stands, as offsets in the text.
 type span struct {
@@ -129,6 +140,9 @@ func (t *tree) parse(limits Limits) error {
 			}
 			if len(open) >= limits.Depth {
 				return t.errSyntax(start, fmt.Sprintf("elements nested deeper than %d", limits.Depth), "")
+			}
+			if len(token.Attr) > maxAttributes {
+				return t.errSyntax(start, fmt.Sprintf("%d attributes in one element: more than %d", len(token.Attr), maxAttributes), "")
 			}
 			if left -= 1 + len(token.Attr); left < 0 {
 				return t.errSyntax(start, fmt.Sprintf("more than %d elements and attributes", limits.Elements), "")
@@ -280,9 +294,12 @@ func (t *tree) normalizeValues(e *etree.Element, s *span) {
 		for _, c := range raw {
 			switch c {
 			case '\t', '\n', '\r':
-				c = ' '
+				quoted = append(quoted, ' ')
+			case '>': // or "]]>" would be wrong
+				quoted = append(quoted, "&gt;"...)
+			default:
+				quoted = append(quoted, c)
 			}
-			quoted = append(quoted, c)
 		}
 		quoted = append(quoted, "</a>"...)
 		d := xml.NewDecoder(bytes.NewReader(quoted))
@@ -331,6 +348,8 @@ func (s *scope) enter(e *etree.Element) string {
 			return fmt.Sprintf("declares the prefix %q, which is reserved", prefix)
 		case prefix != "" && uri == "":
 			return fmt.Sprintf("declares the prefix %q as nothing", prefix)
+		case len(uri) > maxNamespace:
+			return fmt.Sprintf("namespace of %d characters: longer than %d", len(uri), maxNamespace)
 		case strings.ContainsAny(uri, " \t\r\n"):
 			return fmt.Sprintf("namespace %q is not a URI: it has blanks", uri)
 		}
@@ -400,20 +419,45 @@ func (t *tree) place(offset int) request.Place {
 		return request.Place{}
 	}
 	if t.lines == nil {
-		t.lines = []int{0}
-		for i, c := range t.text {
-			if c == '\n' {
-				t.lines = append(t.lines, i+1)
-			}
-		}
+		t.index()
 	}
 	offset = min(offset, len(t.text))
 	line := sort.SearchInts(t.lines, offset+1)
-	column := utf8.RuneCount(t.text[t.lines[line-1]:offset]) + 1
+	column := t.runesBefore(offset) - t.runesBefore(t.lines[line-1]) + 1
 	if line == 1 && t.declLines == 0 {
 		column += utf8.RuneCountInString(t.declaration)
 	}
 	return request.Place{Line: line + t.declLines, Column: column}
+}
+
+// index finds the lines, and counts characters: a document may well be one
+// line of megabytes.
+func (t *tree) index() {
+	t.lines = []int{0}
+	count := 0
+	for i, c := range t.text {
+		if i%runeBlock == 0 {
+			t.runes = append(t.runes, count)
+		}
+		if c == '\n' {
+			t.lines = append(t.lines, i+1)
+		}
+		if utf8.RuneStart(c) {
+			count++
+		}
+	}
+	t.runes = append(t.runes, count)
+}
+
+func (t *tree) runesBefore(offset int) int {
+	block := offset / runeBlock
+	n := t.runes[block]
+	for _, c := range t.text[block*runeBlock : offset] {
+		if utf8.RuneStart(c) {
+			n++
+		}
+	}
+	return n
 }
 
 // placeOf says where an element is, with its path.
