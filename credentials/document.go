@@ -114,9 +114,15 @@ func readParent(e *xmldsig.Element) (*xmldsig.Element, error) {
 	return all[0], nil
 }
 
+// maxPrivileges bounds the privileges of one credential.
+const maxPrivileges = 100
+
 func readPrivileges(e *xmldsig.Element) ([]Privilege, error) {
 	var list []Privilege
 	for _, p := range e.Elements() {
+		if len(list) == maxPrivileges {
+			return nil, fmt.Errorf("line %d: more than %d privileges", p.Line, maxPrivileges)
+		}
 		if !p.Is("", "privilege") {
 			return nil, fmt.Errorf("line %d: <%s> among the privileges", p.Line, p.Name.Local)
 		}

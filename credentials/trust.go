@@ -57,6 +57,9 @@ type Trust struct {
 	files   map[string]trustFile
 	now     *anchors
 	callers *cache[*Caller]
+	// parsed are certificates by the digest of their DER: the authorities'
+	// come again in every credential, and OpenSSL takes its time over a key.
+	parsed *cache[*openssl.Certificate]
 }
 
 // trustFile is one file of the folder as it was last read.
@@ -93,7 +96,7 @@ func OpenTrust(dir string, options TrustOptions) (*Trust, error) {
 	if options.Callers == nil {
 		options.Callers = []urn.Type{urn.User, urn.Tool}
 	}
-	t := &Trust{dir: dir, options: options, callers: newCache[*Caller](4096)}
+	t := &Trust{dir: dir, options: options, callers: newCache[*Caller](4096), parsed: newCache[*openssl.Certificate](1024)}
 	if err := t.load(); err != nil {
 		return nil, fmt.Errorf("open the trust roots in %s: %w", dir, err)
 	}
@@ -254,6 +257,25 @@ func (l limit) String() string {
 		names = append(names, string(a))
 	}
 	return strings.Join(names, ", ")
+}
+
+// parse reads certificates, each once.
+func (t *Trust) parse(ders [][]byte) ([]*openssl.Certificate, error) {
+	now := t.options.Now()
+	var list []*openssl.Certificate
+	for _, der := range ders {
+		key := sha256.Sum256(der)
+		c, ok := t.parsed.get(key, 0, now)
+		if !ok {
+			var err error
+			if c, err = openssl.ParseCertificate(der); err != nil {
+				return nil, err
+			}
+			t.parsed.put(key, 0, now.Add(remembered), c)
+		}
+		list = append(list, c)
+	}
+	return list, nil
 }
 
 // maxDepth bounds a chain, both ends counted. xmlsec1 takes 10.

@@ -55,8 +55,12 @@ func (i Identity) String() string {
 // maxDelegations bounds the chain of a delegated credential.
 const maxDelegations = 10
 
-// maxSignatures bounds the signatures of one document.
-const maxSignatures = 2 * (maxDelegations + 1)
+// maxSignatures bounds the signatures of one document, maxTried those over one
+// credential.
+const (
+	maxSignatures = 2 * (maxDelegations + 1)
+	maxTried      = 3
+)
 
 // reader verifies one document.
 type reader struct {
@@ -183,6 +187,7 @@ func (r *reader) signed(e *xmldsig.Element) (*xmldsig.Element, named, []*openssl
 		return nil, named{}, nil, fmt.Errorf("%d signatures; at most %d are looked at", len(all), maxSignatures)
 	}
 	var problem error
+	tried := 0
 	for _, element := range all {
 		s, err := xmldsig.ReadSignature(element)
 		if err != nil {
@@ -193,6 +198,9 @@ func (r *reader) signed(e *xmldsig.Element) (*xmldsig.Element, named, []*openssl
 		}
 		if s.Target != id {
 			continue
+		}
+		if tried++; tried > maxTried {
+			break
 		}
 		signed, signer, chain, err := r.signature(s)
 		if err == nil && signed != e {
@@ -216,7 +224,7 @@ func (r *reader) signature(s *xmldsig.Signature) (*xmldsig.Element, named, []*op
 	if s.SHA1 && r.trust.options.RefuseSHA1 {
 		return fail(errors.New("signed with SHA-1, which this aggregate does not accept"))
 	}
-	chain, err := parseAll(s.Certificates)
+	chain, err := r.trust.parse(s.Certificates)
 	if err != nil {
 		return fail(fmt.Errorf("signer: %w", err))
 	}
@@ -239,18 +247,6 @@ func (r *reader) signature(s *xmldsig.Signature) (*xmldsig.Element, named, []*op
 	}
 	r.note(signer.until)
 	return signed, signer, chain, nil
-}
-
-func parseAll(all [][]byte) ([]*openssl.Certificate, error) {
-	var list []*openssl.Certificate
-	for _, der := range all {
-		c, err := openssl.ParseCertificate(der)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, c)
-	}
-	return list, nil
 }
 
 // leafOf returns the one certificate that issued none of the others: the
@@ -279,7 +275,11 @@ func leafOf(chain []*openssl.Certificate) (*openssl.Certificate, error) {
 // gid verifies a certificate that stands in a credential and returns its URN,
 // which the element beside it repeats.
 func (r *reader) gid(what, text, written string, others []*openssl.Certificate) (urn.URN, error) {
-	chain, err := parseGID(text)
+	ders, err := decodeGID(text)
+	if err != nil {
+		return urn.URN{}, fmt.Errorf("%s_gid: %w", what, err)
+	}
+	chain, err := r.trust.parse(ders)
 	if err != nil {
 		return urn.URN{}, fmt.Errorf("%s_gid: %w", what, err)
 	}
@@ -300,9 +300,9 @@ func (r *reader) gid(what, text, written string, others []*openssl.Certificate) 
 	return n.urn, nil
 }
 
-// parseGID reads the certificates of a gid: PEM, its own first, in whatever
-// lines, or bare base64.
-func parseGID(text string) ([]*openssl.Certificate, error) {
+// decodeGID returns the DER certificates of a gid: PEM, its own first, in
+// whatever lines, or bare base64.
+func decodeGID(text string) ([][]byte, error) {
 	const begin, end = "-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----"
 	var bodies []string
 	if !strings.Contains(text, "-----") {
@@ -337,5 +337,5 @@ func parseGID(text string) ([]*openssl.Certificate, error) {
 	if len(ders) == 0 {
 		return nil, errors.New("no certificate")
 	}
-	return parseAll(ders)
+	return ders, nil
 }

@@ -34,18 +34,16 @@ var methods = map[string]Method{
 func (d *Document) Canonical(m Method) []byte {
 	c := canonicalizer{Method: m}
 	for _, n := range d.Prolog {
-		if c.misc(n) {
+		if c.keeps(n) {
+			c.misc(n)
 			c.out.WriteByte('\n')
 		}
 	}
 	c.element(d.Root, nil, true)
 	for _, n := range d.Epilog {
-		mark := c.out.Len()
-		c.out.WriteByte('\n')
-		if !c.misc(n) {
-			kept := c.out.String()[:mark]
-			c.out.Reset()
-			c.out.WriteString(kept)
+		if c.keeps(n) {
+			c.out.WriteByte('\n')
+			c.misc(n)
 		}
 	}
 	return []byte(c.out.String())
@@ -135,7 +133,9 @@ func (c *canonicalizer) element(e *Element, rendered *scope, apex bool) {
 		case Text:
 			escapeText.WriteString(&c.out, string(n))
 		default:
-			c.misc(n)
+			if c.keeps(n) {
+				c.misc(n)
+			}
 		}
 	}
 	c.out.WriteString("</" + name + ">")
@@ -198,14 +198,16 @@ func inherited(e *Element) []Attribute {
 	return all
 }
 
-// misc writes a comment or a processing instruction and reports whether it
-// belongs to the canonical form.
-func (c *canonicalizer) misc(n Node) bool {
+// keeps reports whether a node belongs to the canonical form.
+func (c *canonicalizer) keeps(n Node) bool {
+	_, comment := n.(Comment)
+	return c.Comments || !comment
+}
+
+// misc writes a comment or a processing instruction.
+func (c *canonicalizer) misc(n Node) {
 	switch n := n.(type) {
 	case Comment:
-		if !c.Comments {
-			return false
-		}
 		c.out.WriteString("<!--" + string(n) + "-->")
 	case Instruction:
 		c.out.WriteString("<?" + n.Target)
@@ -214,7 +216,6 @@ func (c *canonicalizer) misc(n Node) bool {
 		}
 		c.out.WriteString("?>")
 	}
-	return true
 }
 
 // A replacer of single bytes by strings. strings.NewReplacer builds its table

@@ -12,10 +12,11 @@ type Limits struct {
 	Elements   int // in the document
 	Depth      int // of nesting
 	Attributes int // of one element, namespace declarations included
+	Namespaces int // declarations in the document
 }
 
 // DefaultLimits are far above any credential seen in the field.
-var DefaultLimits = Limits{Bytes: 1 << 20, Elements: 20_000, Depth: 128, Attributes: 64}
+var DefaultLimits = Limits{Bytes: 1 << 20, Elements: 20_000, Depth: 128, Attributes: 64, Namespaces: 256}
 
 func (l Limits) orDefault() Limits {
 	or := func(v *int, d int) {
@@ -27,6 +28,7 @@ func (l Limits) orDefault() Limits {
 	or(&l.Elements, DefaultLimits.Elements)
 	or(&l.Depth, DefaultLimits.Depth)
 	or(&l.Attributes, DefaultLimits.Attributes)
+	or(&l.Namespaces, DefaultLimits.Namespaces)
 	return l
 }
 
@@ -56,7 +58,9 @@ type parser struct {
 	limits   Limits
 	doc      *Document
 	elements int
-	seen     map[string]int // ids of every kind, and the line of each
+	declared int             // namespaces
+	pending  strings.Builder // text that waits for the next node
+	seen     map[string]int  // ids of every kind, and the line of each
 }
 
 func (p *parser) line() int {
@@ -263,6 +267,7 @@ func (p *parser) tree() error {
 				return p.syntax("</%s> closes <%s>", name, open.qualified())
 			}
 			p.pos++
+			p.flush(open)
 			open.innerEnd, open.end = from, p.pos
 			depth--
 			if open = open.Parent; open == nil {
@@ -273,6 +278,7 @@ func (p *parser) tree() error {
 			if err != nil {
 				return err
 			}
+			p.flush(open)
 			open.Children = append(open.Children, n)
 		case p.has("<![CDATA["):
 			p.pos += len("<![CDATA[")
@@ -285,7 +291,7 @@ func (p *parser) tree() error {
 				return err
 			}
 			p.pos += end + 3
-			open.addText(text)
+			p.pending.WriteString(text)
 		case p.has("<!"):
 			return p.fail(RuleDTD, "markup declaration")
 		case p.peek() == '<':
@@ -296,6 +302,7 @@ func (p *parser) tree() error {
 			if open == nil {
 				p.doc.Root = e
 			} else {
+				p.flush(open)
 				open.Children = append(open.Children, e)
 			}
 			if empty {
@@ -318,7 +325,7 @@ func (p *parser) tree() error {
 				return err
 			}
 			p.pos += end
-			open.addText(text)
+			p.pending.WriteString(text)
 		}
 	}
 }
@@ -330,19 +337,13 @@ func (e *Element) qualified() string {
 	return e.Name.Local
 }
 
-// addText adds text, joined to the text before it: where CDATA begins and
+// flush adds the text read since the last node, joined: where CDATA begins and
 // ends is no part of the content.
-func (e *Element) addText(text string) {
-	if text == "" {
-		return
+func (p *parser) flush(e *Element) {
+	if p.pending.Len() > 0 {
+		e.Children = append(e.Children, Text(p.pending.String()))
+		p.pending.Reset()
 	}
-	if n := len(e.Children); n > 0 {
-		if before, ok := e.Children[n-1].(Text); ok {
-			e.Children[n-1] = before + Text(text)
-			return
-		}
-	}
-	e.Children = append(e.Children, Text(text))
 }
 
 // startTag reads <name a="b"> or <name a="b"/>.
@@ -449,6 +450,9 @@ func (p *parser) declare(e *Element, prefix, uri string) error {
 		return p.fail(RuleNamespace, "prefix %q declared for no namespace", prefix)
 	case uri != "" && !isAbsolute(uri):
 		return p.fail(RuleNamespace, "namespace %.80q is not an absolute URI", uri)
+	}
+	if p.declared++; p.declared > p.limits.Namespaces {
+		return p.fail(RuleLimit, "more than %d namespace declarations", p.limits.Namespaces)
 	}
 	e.declared = append(e.declared, namespace{prefix, uri})
 	return nil

@@ -228,6 +228,9 @@ func (s *Signature) readTransforms(e *Element) error {
 	return nil
 }
 
+// maxPrefixes bounds the PrefixList of an exclusive canonicalization.
+const maxPrefixes = 32
+
 func canonicalization(e *Element) (Method, error) {
 	m, known := methods[uri(e)]
 	if !known {
@@ -246,6 +249,8 @@ func canonicalization(e *Element) (Method, error) {
 	list, _ := all[0].Attribute("", "PrefixList")
 	for _, prefix := range strings.Fields(list) {
 		switch {
+		case len(m.Inclusive) == maxPrefixes:
+			return Method{}, refuse(RuleLimit, "line %d: more than %d prefixes", e.Line, maxPrefixes)
 		case prefix == "#default":
 			prefix = ""
 		case !isName(prefix) || strings.Contains(prefix, ":"):

@@ -193,7 +193,7 @@ func (s source) declarationsOf(prefixes ...string) string {
 // neither of us does.
 func TestXmlsec1SignaturesVerify(t *testing.T) {
 	x := newXmlsec(t)
-	n := 150
+	n := 60
 	if os.Getenv("CROFT_SOAK") != "" {
 		n = 10_000
 	}
