@@ -102,7 +102,7 @@ func need(t testing.TB, programs ...string) {
 type testbed struct {
 	testing.TB
 	dir     string // CROFT_DIR
-	bin     string // the program; a name of its own tells our processes from others'
+	bin     string // the program
 	url     string
 	root    string // PEM file
 	manager urn.URN
@@ -113,7 +113,7 @@ type testbed struct {
 	log    string // the server's log file
 }
 
-const authority = "e2e.example.org"
+const authority = "example.org"
 
 // ports gives every testbed of this run ports of its own.
 var ports atomic.Int32
@@ -141,7 +141,7 @@ func newFederation(t testing.TB, settings ...setting) *testbed {
 		t.Fatal(err)
 	}
 	b := &testbed{
-		TB: t, dir: filepath.Join(work, "data"), bin: filepath.Join(work, "croft"),
+		TB: t, dir: filepath.Join(work, "data"), bin: built,
 		manager: urn.URN{Authority: authority, Type: urn.AuthorityType, Name: "cm"},
 		log:     filepath.Join(work, "log"),
 	}
@@ -149,9 +149,6 @@ func newFederation(t testing.TB, settings ...setting) *testbed {
 		b.end()
 		os.RemoveAll(work)
 	})
-	if err := copyFile(built, b.bin); err != nil {
-		t.Fatal(err)
-	}
 	address := freeAddress(t)
 	b.url = "https://" + address + "/am/3.0"
 	b.root = filepath.Join(b.dir, "trusted", "ca.pem")
@@ -161,23 +158,6 @@ func newFederation(t testing.TB, settings ...setting) *testbed {
 		setting{"from: 22000", fmt.Sprintf("from: %d", from)},
 		setting{"to: 29999", fmt.Sprintf("to: %d", from+199)})...)
 	return b
-}
-
-func copyFile(from, to string) error {
-	in, err := os.Open(from)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
-	if err != nil {
-		return err
-	}
-	if _, err := io.Copy(out, in); err != nil {
-		out.Close()
-		return err
-	}
-	return out.Close()
 }
 
 func freeAddress(t testing.TB) string {
@@ -251,7 +231,7 @@ func (b *testbed) start() {
 }
 
 func (b *testbed) environment() []string {
-	return append(os.Environ(), "CROFT_DIR="+b.dir, "GORACE=halt_on_error=1 exitcode=66")
+	return append(os.Environ(), "CROFT_DIR="+b.dir, "GORACE=halt_on_error=1 exitcode=66 atexit_sleep_ms=0")
 }
 
 // stop stops the server as an operator does; it must end well.
@@ -312,27 +292,32 @@ func (b *testbed) logTail() string {
 	return string(data)
 }
 
-// leftovers are the processes of this testbed, the server aside, and mounts
-// below its folder.
+// leftovers are the processes of nodes, and, once the server has stopped,
+// mounts below the testbed's folder. The file system of a node is an overlay of
+// that folder, which gives all of its processes away.
 func (b *testbed) leftovers() []string {
+	work := filepath.Dir(b.dir)
+	own, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		b.Fatal(err)
+	}
 	var found []string
-	links, _ := filepath.Glob("/proc/[0-9]*/exe")
-	for _, link := range links {
-		exe, err := os.Readlink(link)
-		if err != nil || !strings.HasPrefix(exe, b.bin) {
+	namespaces, _ := filepath.Glob("/proc/[0-9]*/ns/mnt")
+	for _, file := range namespaces {
+		if ns, err := os.Readlink(file); err != nil || ns == own {
 			continue
 		}
-		pid := strings.Split(link, "/")[2]
-		if b.server != nil && pid == fmt.Sprint(b.server.Process.Pid) {
-			continue
+		process := strings.TrimSuffix(file, "/ns/mnt")
+		mounts, _ := os.ReadFile(process + "/mountinfo")
+		if bytes.Contains(mounts, []byte(work+"/")) {
+			command, _ := os.ReadFile(process + "/cmdline")
+			found = append(found, fmt.Sprintf("%s: %s", process, bytes.ReplaceAll(command, []byte{0}, []byte{' '})))
 		}
-		command, _ := os.ReadFile("/proc/" + pid + "/cmdline")
-		found = append(found, fmt.Sprintf("process %s: %s", pid, bytes.ReplaceAll(command, []byte{0}, []byte{' '})))
 	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	for line := range strings.Lines(string(mounts)) {
 		// The server may keep mounts of its own while it runs.
-		if b.server == nil && strings.Contains(line, " "+filepath.Dir(b.dir)) {
+		if b.server == nil && strings.Contains(line, work+"/") {
 			found = append(found, "mount: "+strings.TrimSpace(line))
 		}
 	}

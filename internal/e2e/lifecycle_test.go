@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -322,8 +323,32 @@ func TestCommands(t *testing.T) {
 	// host keys.
 	b.must("up", "exp1", file)
 	b.must("ssh", "exp1", "node0", "--", "true")
-	b.must("shutdown", "exp1")
-	b.refused("FORBIDDEN (3): ", "renew", "exp1", "1d")
+	b.must("delete", "exp1")
+}
+
+// Shutdown stops a slice and lets nobody do anything with it; its time still
+// ends it.
+func TestShutdown(t *testing.T) {
+	t.Parallel()
+	need(t, "ssh")
+	b := newTestbed(t)
+	slice := b.slice("off")
+	b.must("up", "off", repository(t, "testdata", "requests", "two-nodes.rspec"))
+	const lease = 20 * time.Second
+	b.must("renew", "off", lease.String())
+	b.must("shutdown", "off")
+	b.must("shutdown", "off") // again
+	for _, args := range [][]string{
+		{"renew", "off", "1d"}, {"delete", "off"}, {"provision", "off"}, {"action", "off", "geni_start"},
+		{"allocate", "off", repository(t, "testdata", "requests", "one-node.rspec")},
+	} {
+		b.refused("FORBIDDEN (3): ", args...)
+	}
+	b.await("the nodes to stop", func() bool { return len(b.leftovers()) == 0 })
+	b.await("the slice to expire", func() bool {
+		d, err := b.caller().Status(context.Background(), []urn.URN{slice}, []client.Credential{b.credential(slice)})
+		return err != nil || len(d.Slivers) == 0
+	})
 }
 
 // copies copies a file with scp and sftp, by the configuration that croft ssh
