@@ -92,11 +92,10 @@ func (d *Driver) sweep() error {
 	if err != nil {
 		return err
 	}
-	for _, name := range present {
-		if !keep[name] {
-			if err := d.fabric.del(name); err != nil {
-				return err
-			}
+	present = slices.DeleteFunc(present, func(name string) bool { return keep[name] })
+	if len(present) > 0 {
+		if err := d.fabric.erase(present...); err != nil {
+			return err
 		}
 	}
 	for _, slot := range d.cgroups.slots() {
@@ -109,18 +108,25 @@ func (d *Driver) sweep() error {
 	return d.sweepSystem()
 }
 
-// sweepSystem removes generated images that no node runs on. It is called
-// with mu held, or before there are other callers.
+// sweepSystem removes generated images of other hosts' systems than the
+// present one, as far as no node runs on them. It is called before there are
+// other callers.
 func (d *Driver) sweepSystem() error {
-	used := map[string]bool{}
-	for _, n := range d.nodes {
-		n.mu.Lock()
-		used[n.system] = true
-		n.mu.Unlock()
-	}
 	entries, err := os.ReadDir(d.state.in("system"))
 	if err != nil {
 		return fmt.Errorf("read the state: %w", err)
+	}
+	if len(entries) == 0 {
+		return nil
+	}
+	s, err := newSkeleton("/", d.protected)
+	if err != nil {
+		return err
+	}
+	d.skeleton, d.skeletonHash = s, s.hash()
+	used := map[string]bool{d.skeletonHash: true}
+	for _, n := range d.nodes {
+		used[n.system] = true
 	}
 	for _, e := range entries {
 		if !used[e.Name()] {

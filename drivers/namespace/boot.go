@@ -313,6 +313,9 @@ func (d *Driver) stop(ctx context.Context, n *node, grace time.Duration) error {
 	proc := n.proc
 	n.down = true
 	n.mu.Unlock()
+	if err := d.shutNode(n); err != nil {
+		return err
+	}
 	if proc != nil {
 		if err := proc.end(ctx, grace); err != nil {
 			return err
@@ -323,12 +326,10 @@ func (d *Driver) stop(ctx context.Context, n *node, grace time.Duration) error {
 
 // clear removes the traces of a node that does not run.
 func (d *Driver) clear(n *node) error {
+	// The ports go with the node's network, when the kernel comes to it.
 	d.netMu.Lock()
-	err := d.unplugNode(n)
+	n.plugged = false
 	d.netMu.Unlock()
-	if err != nil {
-		return err
-	}
 	if err := d.cgroups.remove(n.slot); err != nil {
 		return err
 	}
@@ -350,7 +351,7 @@ func (d *Driver) clear(n *node) error {
 // attend waits, in the background, for the end of a node, and cleans up if
 // nobody else does.
 func (d *Driver) attend(n *node, proc *initProcess) {
-	d.attending.Go(func() {
+	d.background.Go(func() {
 		select {
 		case <-d.closing:
 			return

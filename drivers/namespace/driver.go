@@ -94,15 +94,16 @@ type Driver struct {
 	boot      string
 	protected []string
 
-	mu    sync.Mutex // guards the maps; node.op and netMu come before it
+	mu    sync.Mutex // guards what follows; node.op and netMu come before it
 	nodes map[urn.URN]*node
 	links map[urn.URN]*linkRecord
+	trash []int // slots of links whose bridges are still to be deleted
 
 	netMu  sync.Mutex // guards fabric and what is plugged into it
 	fabric fabric
 
-	closing   chan struct{}
-	attending sync.WaitGroup // goroutines that wait for the end of nodes
+	closing    chan struct{}
+	background sync.WaitGroup // waits for nodes that end by themselves, deletes bridges
 
 	systemMu     sync.Mutex
 	skeleton     *skeleton
@@ -207,7 +208,7 @@ func (d *Driver) open() error {
 // on running.
 func (d *Driver) Close() error {
 	close(d.closing)
-	d.attending.Wait()
+	d.background.Wait()
 	d.netMu.Lock()
 	d.fabric.close()
 	d.netMu.Unlock()
@@ -523,13 +524,6 @@ func (d *Driver) tidy() error {
 	}
 	if nodes == 0 {
 		d.cgroups.removeAll()
-		d.systemMu.Lock()
-		defer d.systemMu.Unlock()
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if len(d.nodes) == 0 {
-			return d.sweepSystem()
-		}
 	}
 	return nil
 }

@@ -148,6 +148,9 @@ func (d *Driver) freeLinkSlot() int {
 	for _, r := range d.links {
 		taken[r.Slot] = true
 	}
+	for _, slot := range d.trash {
+		taken[slot] = true
+	}
 	for slot := 0; ; slot++ {
 		if !taken[slot] {
 			return slot
@@ -189,21 +192,63 @@ func (d *Driver) unwire(key urn.URN, r *linkRecord) error {
 				continue
 			}
 			if err := d.fabric.plug(portName(n.slot, i), ""); err != nil {
-				// A node can remove its own interface, and the port with it.
-				d.log.Debug("unplug", "link", r.Link.Sliver.String(), "err", err)
+				return err
 			}
-		}
-		if err := d.fabric.del(bridgeName(r.Slot)); err != nil {
-			return err
 		}
 	}
 	if err := os.Remove(d.state.linkFile(r.Slot)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("remove its record: %w", err)
 	}
+	delete(d.fabric.bridges, bridgeName(r.Slot))
 	d.mu.Lock()
 	delete(d.links, key)
+	d.trash = append(d.trash, r.Slot)
+	first := len(d.trash) == 1
 	d.mu.Unlock()
+	if first {
+		d.background.Go(d.takeOut)
+	}
 	return nil
+}
+
+// takeOut deletes bridges that nothing is plugged into, as long as there are
+// any, as many as there are at once. The slots of those that it cannot delete
+// stay out of use, and the next start of the driver sweeps.
+func (d *Driver) takeOut() {
+	for {
+		d.mu.Lock()
+		slots := slices.Clone(d.trash)
+		d.mu.Unlock()
+		if len(slots) == 0 {
+			return
+		}
+		var names []string
+		for _, slot := range slots {
+			names = append(names, bridgeName(slot))
+		}
+		if err := d.eraseNow(names); err != nil {
+			d.log.Error("remove bridges", "err", err)
+			return
+		}
+		d.mu.Lock()
+		d.trash = slices.DeleteFunc(d.trash, func(slot int) bool { return slices.Contains(slots, slot) })
+		d.mu.Unlock()
+	}
+}
+
+func (d *Driver) eraseNow(names []string) error {
+	d.netMu.Lock()
+	if d.fabric.handle == nil {
+		d.netMu.Unlock()
+		return nil // they went with it
+	}
+	e, err := d.fabric.eraser()
+	d.netMu.Unlock()
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	return e.erase(names...)
 }
 
 // plugNode makes the interfaces of a node that boots, each in its link.
@@ -228,25 +273,21 @@ func (d *Driver) plugNode(n *node, pid int) error {
 		if len(mac) == 0 {
 			mac = ownMAC(n.rec.Node.Sliver, iface.Name)
 		}
-		if err := d.fabric.addPort(portName(n.slot, i), bridge, iface.Device, mac, pid); err != nil {
+		if err := d.fabric.addPort(portName(n.slot, i), portGroup(n.slot), bridge, iface.Device, mac, pid); err != nil {
 			return fmt.Errorf("interface %s: %w", iface.Name, err)
 		}
 	}
 	return nil
 }
 
-// unplugNode removes the ports of a node. netMu is held.
-func (d *Driver) unplugNode(n *node) error {
-	if !n.plugged {
+// shutNode takes a node off its links.
+func (d *Driver) shutNode(n *node) error {
+	d.netMu.Lock()
+	defer d.netMu.Unlock()
+	if !n.plugged || d.fabric.handle == nil {
 		return nil
 	}
-	for i := range n.rec.Node.Interfaces {
-		if err := d.fabric.del(portName(n.slot, i)); err != nil {
-			return err
-		}
-	}
-	n.plugged = false
-	return nil
+	return d.fabric.shut(portGroup(n.slot))
 }
 
 // ownMAC makes up an address for an interface that was given none: a local

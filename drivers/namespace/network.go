@@ -9,10 +9,12 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
@@ -23,9 +25,10 @@ import (
 // ends of the nodes' interfaces (their ports). It is made when the first port
 // or link is, and goes with the last. Its user serializes calls.
 type fabric struct {
-	pin    string // file that the namespace is mounted on, so that it outlives the manager
-	ns     netns.NsHandle
-	handle *netlink.Handle // nil while there is no fabric
+	pin     string // file that the namespace is mounted on, so that it outlives the manager
+	ns      netns.NsHandle
+	handle  *netlink.Handle // nil while there is no fabric
+	bridges map[string]int  // indices of bridges that were looked up
 }
 
 func portName(node, i int) string { return "n" + strconv.Itoa(node) + "." + strconv.Itoa(i) }
@@ -63,7 +66,7 @@ func (f *fabric) use() error {
 		ns.Close()
 		return fmt.Errorf("open the network of the links: %w", err)
 	}
-	f.ns, f.handle = ns, h
+	f.ns, f.handle, f.bridges = ns, h, map[string]int{}
 	return nil
 }
 
@@ -113,17 +116,6 @@ func (f *fabric) ensure() error {
 func (f *fabric) remove() error {
 	if f.handle == nil {
 		return nil
-	}
-	// One by one, in case that something else on the machine keeps the
-	// namespace alive.
-	links, err := f.handle.LinkList()
-	if err != nil {
-		return fmt.Errorf("list the network of the links: %w", err)
-	}
-	for _, l := range links {
-		if l.Type() == "bridge" || l.Type() == "veth" {
-			f.handle.LinkDel(l)
-		}
 	}
 	f.close()
 	if err := unix.Unmount(f.pin, unix.MNT_DETACH); err != nil {
@@ -179,73 +171,167 @@ func (f *fabric) addBridge(name string) error {
 	return nil
 }
 
+// bridge finds the index of a bridge.
+func (f *fabric) bridge(name string) (int, error) {
+	if index, known := f.bridges[name]; known {
+		return index, nil
+	}
+	b, err := f.handle.LinkByName(name)
+	if err != nil {
+		return 0, fmt.Errorf("find bridge %s: %w", name, err)
+	}
+	f.bridges[name] = b.Attrs().Index
+	return b.Attrs().Index, nil
+}
+
 // addPort makes an interface of the node whose init is pid, on a bridge, or
-// without a carrier when bridge is "".
-func (f *fabric) addPort(port, bridge, device string, mac net.HardwareAddr, pid int) error {
+// without a carrier when bridge is "". The ports of a node have a group, by
+// which they are shut.
+func (f *fabric) addPort(port string, group uint32, bridge, device string, mac net.HardwareAddr, pid int) error {
 	if err := f.ensure(); err != nil {
 		return err
 	}
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU = port, 1500
+	attrs.Name, attrs.MTU, attrs.Group = port, 1500, group
 	if bridge != "" {
-		b, err := f.handle.LinkByName(bridge)
+		index, err := f.bridge(bridge)
 		if err != nil {
-			return fmt.Errorf("find bridge %s: %w", bridge, err)
+			return err
 		}
-		attrs.MasterIndex, attrs.Flags = b.Attrs().Index, net.FlagUp
+		attrs.MasterIndex, attrs.Flags = index, net.FlagUp
 	}
-	err := f.handle.LinkAdd(&netlink.Veth{
+	veth := &netlink.Veth{
 		LinkAttrs: attrs, PeerName: device, PeerHardwareAddr: mac, PeerMTU: 1500, PeerNamespace: netlink.NsPid(pid),
-	})
+	}
+	err := f.handle.LinkAdd(veth)
+	if errors.Is(err, unix.EEXIST) {
+		// Of the node's last run: the kernel has not come to it yet.
+		if err := f.erase(port); err != nil {
+			return err
+		}
+		err = f.handle.LinkAdd(veth)
+	}
 	if err != nil {
 		return fmt.Errorf("make interface %s: %w", device, err)
 	}
 	return nil
 }
 
-// plug puts a port on a bridge, or takes it off ("").
-func (f *fabric) plug(port, bridge string) error {
-	p, err := f.handle.LinkByName(port)
-	if err != nil {
-		return fmt.Errorf("find port %s: %w", port, err)
-	}
-	if bridge == "" {
-		if err := errors.Join(f.handle.LinkSetDown(p), f.handle.LinkSetNoMaster(p)); err != nil {
-			return fmt.Errorf("unplug %s: %w", port, err)
-		}
-		return nil
-	}
-	b, err := f.handle.LinkByName(bridge)
-	if err != nil {
-		return fmt.Errorf("find bridge %s: %w", bridge, err)
-	}
-	if err := f.handle.LinkSetMaster(p, b); err != nil {
-		return fmt.Errorf("plug %s into %s: %w", port, bridge, err)
-	}
-	if err := f.handle.LinkSetUp(p); err != nil {
-		return fmt.Errorf("plug %s into %s: %w", port, bridge, err)
+// shut takes the carrier off all ports of a node at once.
+func (f *fabric) shut(group uint32) error {
+	req := nl.NewNetlinkRequest(unix.RTM_NEWLINK, unix.NLM_F_ACK)
+	msg := nl.NewIfInfomsg(unix.AF_UNSPEC)
+	msg.Change = unix.IFF_UP
+	req.AddData(msg)
+	req.AddData(nl.NewRtAttr(unix.IFLA_GROUP, nl.Uint32Attr(group)))
+	if err := f.execute(req); err != nil && !isGone(err) {
+		return fmt.Errorf("shut the ports of group %d: %w", group, err)
 	}
 	return nil
 }
 
-// del removes a port or a bridge; it may be gone already.
-func (f *fabric) del(name string) error {
-	if f.handle == nil {
+// plug puts a port on a bridge, or takes it off (""). A port may be missing:
+// it goes with its node's network, at a time of the kernel's, and the node's
+// root can remove the interface. It is plugged when the node starts again.
+func (f *fabric) plug(port, bridge string) error {
+	p, err := f.handle.LinkByName(port)
+	if isGone(err) {
 		return nil
 	}
-	l, err := f.handle.LinkByName(name)
-	var none netlink.LinkNotFoundError
-	if errors.As(err, &none) {
-		return nil
+	if err != nil {
+		return fmt.Errorf("find port %s: %w", port, err)
 	}
-	if err == nil {
-		err = f.handle.LinkDel(l)
+	if bridge == "" {
+		err = f.handle.LinkSetDown(p) // a bridge that goes lets it loose
+	} else {
+		index, findErr := f.bridge(bridge)
+		if findErr != nil {
+			return findErr
+		}
+		err = f.handle.LinkSetMasterByIndex(p, index)
+		if err == nil {
+			err = f.handle.LinkSetUp(p)
+		}
 	}
-	if err != nil && !errors.Is(err, unix.ENODEV) {
-		return fmt.Errorf("remove %s: %w", name, err)
+	if err != nil && !isGone(err) {
+		return fmt.Errorf("plug %s into %q: %w", port, bridge, err)
 	}
 	return nil
 }
+
+// isGone reports whether an error says that an interface does not exist.
+func isGone(err error) bool {
+	var none netlink.LinkNotFoundError
+	return errors.As(err, &none) || errors.Is(err, unix.ENODEV)
+}
+
+// execute carries out a request in the fabric, on a connection of its own.
+func (f *fabric) execute(req *nl.NetlinkRequest) error {
+	e, err := f.eraser()
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	return e.execute(req)
+}
+
+// eraser is a connection to the fabric for deletions. It may be used without
+// the fabric's lock.
+type eraser struct{ *nl.NetlinkSocket }
+
+func (f *fabric) eraser() (eraser, error) {
+	s, err := nl.GetNetlinkSocketAt(f.ns, netns.None(), unix.NETLINK_ROUTE)
+	if err != nil {
+		return eraser{}, fmt.Errorf("open the network of the links: %w", err)
+	}
+	return eraser{s}, nil
+}
+
+func (e eraser) execute(req *nl.NetlinkRequest) error {
+	req.Sockets = map[int]*nl.SocketHandle{unix.NETLINK_ROUTE: {Socket: e.NetlinkSocket}}
+	_, err := req.Execute(unix.NETLINK_ROUTE, 0)
+	return err
+}
+
+// trashGroup is the group of what erase deletes.
+const trashGroup = 1 << 30
+
+// erase deletes ports and bridges, which may be gone already, in one step: the
+// kernel takes tens of milliseconds for a deletion, of whatever size.
+func (e eraser) erase(names ...string) error {
+	for _, name := range names {
+		req := nl.NewNetlinkRequest(unix.RTM_SETLINK, unix.NLM_F_ACK)
+		req.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
+		req.AddData(nl.NewRtAttr(unix.IFLA_IFNAME, nl.ZeroTerminated(name)))
+		req.AddData(nl.NewRtAttr(unix.IFLA_GROUP, nl.Uint32Attr(trashGroup)))
+		if err := e.execute(req); err != nil && !isGone(err) {
+			return fmt.Errorf("remove %s: %w", name, err)
+		}
+	}
+	req := nl.NewNetlinkRequest(unix.RTM_DELLINK, unix.NLM_F_ACK)
+	req.AddData(nl.NewIfInfomsg(unix.AF_UNSPEC))
+	req.AddData(nl.NewRtAttr(unix.IFLA_GROUP, nl.Uint32Attr(trashGroup)))
+	if err := e.execute(req); err != nil && !isGone(err) {
+		return fmt.Errorf("remove %q: %w", names, err)
+	}
+	return nil
+}
+
+// erase deletes ports and bridges at once.
+func (f *fabric) erase(names ...string) error {
+	if f.handle == nil {
+		return nil
+	}
+	e, err := f.eraser()
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	return e.erase(names...)
+}
+
+// portGroup numbers the group of a node's ports. 0 is the kernel's default.
+func portGroup(node int) uint32 { return uint32(node) + 1 }
 
 // inNetwork runs f on a thread that is in the network namespace of a process,
 // so that the sockets it opens belong there. The thread ends afterwards.
@@ -271,11 +357,16 @@ func configure(interfaces []drivers.Interface) error {
 		return fmt.Errorf("configure the interfaces: %w", err)
 	}
 	defer h.Close()
+	list, err := h.LinkList()
+	if err != nil {
+		return fmt.Errorf("configure the interfaces: %w", err)
+	}
 	up := func(name string, addresses []netip.Prefix) error {
-		l, err := h.LinkByName(name)
-		if err != nil {
-			return err
+		at := slices.IndexFunc(list, func(l netlink.Link) bool { return l.Attrs().Name == name })
+		if at < 0 {
+			return fmt.Errorf("there is none of that name: %w", unix.ENODEV)
 		}
+		l := list[at]
 		for _, a := range addresses {
 			addr := netlink.Addr{IPNet: &net.IPNet{IP: a.Addr().AsSlice(), Mask: net.CIDRMask(a.Bits(), a.Addr().BitLen())}}
 			if a.Addr().Is6() {

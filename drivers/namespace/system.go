@@ -242,6 +242,8 @@ func (s *skeleton) take(root, name string) error {
 			return filepath.SkipDir
 		case d.IsDir():
 			s.layers[rootLayer][rel] = entry{kind: fs.ModeDir, mode: 0o755}
+		case strings.HasSuffix(rel, ".gz"):
+			// Manual pages among the alternatives, of which there are hundreds.
 		case st.Mode()&fs.ModeSymlink != 0:
 			to, err := os.Readlink(at)
 			if err != nil {
