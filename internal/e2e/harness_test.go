@@ -102,7 +102,7 @@ func need(t testing.TB, programs ...string) {
 type testbed struct {
 	testing.TB
 	dir     string // CROFT_DIR
-	bin     string // the program
+	bin     string // the program, a copy of this testbed's own
 	url     string
 	root    string // PEM file
 	manager urn.URN
@@ -141,7 +141,7 @@ func newFederation(t testing.TB, settings ...setting) *testbed {
 		t.Fatal(err)
 	}
 	b := &testbed{
-		TB: t, dir: filepath.Join(work, "data"), bin: built,
+		TB: t, dir: filepath.Join(work, "data"), bin: filepath.Join(work, "croft"),
 		manager: urn.URN{Authority: authority, Type: urn.AuthorityType, Name: "cm"},
 		log:     filepath.Join(work, "log"),
 	}
@@ -149,6 +149,9 @@ func newFederation(t testing.TB, settings ...setting) *testbed {
 		b.end()
 		os.RemoveAll(work)
 	})
+	if err := copyFile(built, b.bin); err != nil {
+		t.Fatal(err)
+	}
 	address := freeAddress(t)
 	b.url = "https://" + address + "/am/3.0"
 	b.root = filepath.Join(b.dir, "trusted", "ca.pem")
@@ -158,6 +161,23 @@ func newFederation(t testing.TB, settings ...setting) *testbed {
 		setting{"from: 22000", fmt.Sprintf("from: %d", from)},
 		setting{"to: 29999", fmt.Sprintf("to: %d", from+199)})...)
 	return b
+}
+
+func copyFile(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o755)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		out.Close()
+		return err
+	}
+	return out.Close()
 }
 
 func freeAddress(t testing.TB) string {
@@ -293,10 +313,10 @@ func (b *testbed) logTail() string {
 }
 
 // leftovers are the processes of nodes, and, once the server has stopped,
-// mounts below the testbed's folder. The file system of a node is an overlay of
-// that folder, which gives all of its processes away.
+// mounts below the testbed's folder. A node's file system holds the program,
+// out of that folder, which gives its processes away.
 func (b *testbed) leftovers() []string {
-	work := filepath.Dir(b.dir)
+	work := filepath.Base(filepath.Dir(b.dir)) // mounts tell paths from the root of a file system on
 	own, err := os.Readlink("/proc/self/ns/mnt")
 	if err != nil {
 		b.Fatal(err)
@@ -309,7 +329,7 @@ func (b *testbed) leftovers() []string {
 		}
 		process := strings.TrimSuffix(file, "/ns/mnt")
 		mounts, _ := os.ReadFile(process + "/mountinfo")
-		if bytes.Contains(mounts, []byte(work+"/")) {
+		if bytes.Contains(mounts, []byte("/"+work+"/")) {
 			command, _ := os.ReadFile(process + "/cmdline")
 			found = append(found, fmt.Sprintf("%s: %s", process, bytes.ReplaceAll(command, []byte{0}, []byte{' '})))
 		}
@@ -317,7 +337,7 @@ func (b *testbed) leftovers() []string {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	for line := range strings.Lines(string(mounts)) {
 		// The server may keep mounts of its own while it runs.
-		if b.server == nil && strings.Contains(line, work+"/") {
+		if b.server == nil && strings.Contains(line, "/"+work+"/") {
 			found = append(found, "mount: "+strings.TrimSpace(line))
 		}
 	}
