@@ -38,11 +38,8 @@ func (s *Snapshot) Managers() []urn.URN { return append([]urn.URN{s.Manager}, s.
 
 // Host returns the host of that URN.
 func (s *Snapshot) Host(id urn.URN) (*Host, bool) {
-	if s.hosts != nil {
-		i, ok := s.hosts[id.Canonical()]
-		if !ok {
-			return nil, false
-		}
+	// A copy with other hosts may still carry the index of the original.
+	if i, ok := s.hosts[id.Canonical()]; ok && i < len(s.Hosts) && s.Hosts[i].ID.Equal(id) {
 		return &s.Hosts[i], true
 	}
 	for i := range s.Hosts {

@@ -2,6 +2,7 @@ package inventory_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -283,5 +284,43 @@ hosts: [{name: h}]
 	want := "urn:publicid:IDN+example.org+authority+am urn:publicid:IDN+example.org+authority+cm urn:publicid:IDN+example.org:rack+authority+am"
 	if got := strings.Join(names, " "); got != want {
 		t.Errorf("managers are %s, want %s", got, want)
+	}
+}
+
+// TestHostOfCopy looks up hosts in a snapshot that was put together from
+// another.
+func TestHostOfCopy(t *testing.T) {
+	s, err := inventory.Parse([]byte("authority: a\nhosts: [{name: 'h[1-3]'}]\n"), "i.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := *s
+	changed.Hosts = []inventory.Host{s.Hosts[2], s.Hosts[0]}
+	for i, want := range []bool{true, false, true} {
+		h, ok := changed.Host(s.Hosts[i].ID)
+		if ok != want || (ok && h.Name != s.Hosts[i].Name) {
+			t.Errorf("%s is found: %v, %v", s.Hosts[i].Name, ok, h)
+		}
+	}
+}
+
+// BenchmarkParse reads testbeds written as one range and host by host.
+func BenchmarkParse(b *testing.B) {
+	const hosts = 10_000
+	var flat strings.Builder
+	flat.WriteString("authority: a\nhosts:\n")
+	for i := range hosts {
+		fmt.Fprintf(&flat, "  - name: pc%d\n    cores: 8\n    memory: 16 GiB\n    interfaces: [{name: \"eth[0-3]\", speed: 1 Gbps}]\n", i)
+	}
+	short := fmt.Sprintf("authority: a\nhosts:\n  - name: pc[0-%d]\n    cores: 8\n    memory: 16 GiB\n    interfaces: [{name: \"eth[0-3]\", speed: 1 Gbps}]\n", hosts-1)
+	for name, text := range map[string]string{"range": short, "flat": flat.String()} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if s, err := inventory.Parse([]byte(text), "i.yaml"); err != nil || len(s.Hosts) != hosts {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -101,20 +101,27 @@ type Changes struct {
 // Compare tells what became of the hosts of a snapshot in the next one. Nodes
 // on a removed host keep it until they are given back.
 func Compare(before, after *Snapshot) Changes {
+	index := func(s *Snapshot) map[urn.URN]*Host {
+		hosts := make(map[urn.URN]*Host, len(s.Hosts))
+		for i := range s.Hosts {
+			hosts[s.Hosts[i].ID.Canonical()] = &s.Hosts[i]
+		}
+		return hosts
+	}
+	old, now := index(before), index(after)
 	var c Changes
 	for i := range before.Hosts {
-		old := &before.Hosts[i]
-		now, stays := after.Host(old.ID)
-		switch {
-		case !stays:
-			c.Removed = append(c.Removed, old.ID)
-		case !reflect.DeepEqual(old, now):
-			c.Altered = append(c.Altered, old.ID)
+		h := &before.Hosts[i]
+		switch stays := now[h.ID.Canonical()]; {
+		case stays == nil:
+			c.Removed = append(c.Removed, h.ID)
+		case !reflect.DeepEqual(h, stays):
+			c.Altered = append(c.Altered, h.ID)
 		}
 	}
 	for i := range after.Hosts {
-		if _, known := before.Host(after.Hosts[i].ID); !known {
-			c.Added = append(c.Added, after.Hosts[i].ID)
+		if h := &after.Hosts[i]; old[h.ID.Canonical()] == nil {
+			c.Added = append(c.Added, h.ID)
 		}
 	}
 	return c

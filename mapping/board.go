@@ -81,9 +81,10 @@ func (b *board) occupy(s *slot, use Use, slice urn.URN) {
 		s.others = true
 	}
 	s.closed = use.Exclusive && s.others
-	// What a node that takes a whole host of no counted capacity leaves free
-	// cannot be seen from the amounts.
-	if use.Exclusive && s.host.Capacity == (capacity.Amount{}) {
+	// One node may have the whole of a host. Where nothing is counted, the sums
+	// cannot tell it from a node that has but a share.
+	all := use.Amount == s.host.Capacity
+	if use.Exclusive && use.Slivers == 1 && all {
 		for _, t := range s.types {
 			s.closed = s.closed || b.types[t].WholeHost
 		}

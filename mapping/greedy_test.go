@@ -32,10 +32,13 @@ images:
 sliver_types:
   - {name: namespace, cores: 1, memory: 512 MiB, disk: 1 GiB, images: [debian12], aliases: default-vm}
   - {name: raw-pc, driver: simulated, images: [UBUNTU22-64-STD, debian12], shaping: true}
+  - {name: raw-router, driver: simulated, whole_host: true}
+  - {name: vm, driver: simulated}
 hosts:
   - {name: "host[1-2]", cores: 4, memory: 8 GiB, exclusive: true, shared: true}
   - {name: "pc[1-3]", hardware_types: [d430, pc], sliver_types: raw-pc, cores: 16, memory: 64 GiB, interfaces: [{name: eth0, role: control}, {name: "eth[1-2]"}]}
   - {name: pc4, hardware_types: [d710, pc], sliver_types: raw-pc, out_of_service: a broken fan}
+  - {name: "both[1-2]", sliver_types: [raw-router, vm], exclusive: true, max_slivers: 5}
 shared_vlans: [{name: campus}]
 `
 
@@ -141,7 +144,8 @@ func TestPlaces(t *testing.T) {
 		return all
 	}
 	one := mapping.Use{Slivers: 1, Amount: amount(1, 512)}
-	whole := mapping.Use{Slivers: 1, Amount: amount(1, 512), Exclusive: true}
+	part := mapping.Use{Slivers: 1, Amount: amount(1, 512), Exclusive: true}
+	whole := mapping.Use{Slivers: 1, Exclusive: true}
 	for _, c := range []struct {
 		name   string
 		nodes  []request.Node
@@ -158,7 +162,9 @@ func TestPlaces(t *testing.T) {
 		{"shared joins others", []request.Node{node("a", shared)}, use("host2", one, theirs), mapping.Pack, "host2"},
 		{"exclusive keeps away", []request.Node{node("a", exclusive, typed("namespace"))}, use("host1", one, theirs), mapping.Pack, "host2"},
 		{"each exclusive node its host", []request.Node{node("a", exclusive, typed("namespace")), node("b", exclusive, typed("namespace"))}, nil, mapping.Pack, "host1 host2"},
-		{"own exclusive host", []request.Node{node("a", exclusive, typed("namespace"))}, taken(use("host1", whole, mine), use("host2", one, theirs)), mapping.Pack, "host1"},
+		{"own exclusive host", []request.Node{node("a", exclusive, typed("namespace"))}, taken(use("host1", part, mine), use("host2", one, theirs)), mapping.Pack, "host1"},
+		{"not beside a node that has it all", []request.Node{node("a", exclusive, typed("vm"))}, use("both1", whole, mine), mapping.Pack, "both2"},
+		{"beside others of the slice", []request.Node{node("a", exclusive, typed("vm"))}, taken(use("both1", mapping.Use{Slivers: 2, Exclusive: true}, mine), use("both2", whole, theirs)), mapping.Pack, "both1"},
 		{"full host", []request.Node{node("a", withCores(2))}, use("host1", mapping.Use{Slivers: 3, Amount: amount(3, 1536)}, theirs), mapping.Pack, "host2"},
 		{"the only arrangement", []request.Node{node("a", withCores(2)), node("b", withCores(3)), node("c", withCores(2)), node("d", withCores(1))}, nil, mapping.Pack, "host1 host2 host1 host2"},
 		{"sliver type", []request.Node{node("a", typed("raw-pc")), node("b", typed("default-vm"))}, nil, mapping.Pack, "pc1 host1"},
@@ -232,9 +238,9 @@ func TestRefusals(t *testing.T) {
 		{name: "unknown component", nodes: []request.Node{node("a", bound("hots1"))}, kind: mapping.Impossible,
 			want: "line 10, a: a: no component urn:publicid:IDN+example.org+node+hots1 here (did you mean host1?)"},
 		{name: "unknown component name", nodes: []request.Node{node("a", func(n *request.Node) { n.ComponentName = "x" })}, kind: mapping.Impossible,
-			want: "line 10, a: a: no component x here (there are host1, host2, pc1, pc2, pc3, pc4)"},
+			want: "line 10, a: a: no component x here (there are host1, host2, pc1, pc2, pc3, pc4, both1, both2)"},
 		{name: "unknown sliver type", nodes: []request.Node{node("a", typed("emulab-xen"))}, kind: mapping.Impossible,
-			want: `a: no sliver type "emulab-xen" here (there are namespace, raw-pc)`},
+			want: `a: no sliver type "emulab-xen" here (there are namespace, raw-pc, raw-router, vm)`},
 		{name: "mistyped sliver type", nodes: []request.Node{node("a", typed("namspace"))}, kind: mapping.Impossible, want: "(did you mean namespace?)"},
 		{name: "unknown image", nodes: []request.Node{node("a", imaged("debian11"))}, kind: mapping.Impossible, want: `line 11: a: no image "debian11" here (did you mean debian12?)`},
 		{name: "image that nobody boots", nodes: []request.Node{node("a", imaged("fedora"))}, kind: mapping.Impossible,

@@ -145,7 +145,7 @@ func (t *testbed) writeKinds(w *writer) {
 	w.line("\nsliver_types:")
 	for _, s := range t.types {
 		w.entry(pair{"name", quoted(s.name)}, pair{"driver", quoted(t.options.Driver)},
-			pair{"whole_host", onlyIf(s.whole, "true")}, pair{"images", quotedList(s.images)})
+			pair{"whole_host", onlyIf(s.whole, "true")}, pair{"shaping", onlyIf(t.options.Driver == "simulated", "true")}, pair{"images", quotedList(s.images)})
 	}
 }
 
