@@ -1,6 +1,7 @@
 package mapping
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sort"
@@ -404,7 +405,7 @@ func (l *linkage) refuseDrivers(node int) *Refusal {
 // be left out each time.
 func refuseAll(b *board, wants []*want, links *linkage, req *request.Request, o Options, r *Refusal) *Refusal {
 	// Each guess gets a part of the effort.
-	o.Effort = max(10_000, cmpOr(o.Effort, DefaultEffort)/10)
+	o.Effort = max(10_000, cmp.Or(o.Effort, DefaultEffort)/10)
 	fitting, left := 0, b
 	first := 1 + sort.Search(len(req.Nodes)-1, func(i int) bool {
 		_, after, how := arrange(b, firstNodes(wants, i+1), links.near, o)
@@ -443,13 +444,6 @@ func refuseAll(b *board, wants []*want, links *linkage, req *request.Request, o 
 		r.Hint = fmt.Sprintf("the first %d of %d nodes fit", fitting, len(req.Nodes))
 	}
 	return r
-}
-
-func cmpOr(a, b int) int {
-	if a > 0 {
-		return a
-	}
-	return b
 }
 
 // explainBeside is explainRoom for hosts that others of the request are on: a
