@@ -3,6 +3,7 @@ package aggregate
 import (
 	"context"
 	"errors"
+	"time"
 
 	"croft/credentials"
 	"croft/languages"
@@ -13,6 +14,7 @@ import (
 // CreateOptions are what Create can be told.
 type CreateOptions struct {
 	Users  []request.User
+	End    time.Time // when the slivers should expire; zero leaves it open
 	Inputs map[string]any
 }
 
@@ -53,7 +55,7 @@ func (s *Service) create(ctx context.Context, p *credentials.Principal, slice ur
 	if err != nil {
 		return nil, err
 	}
-	described, err := s.realize(ctx, grant, Target{Slice: slice}, ProvisionOptions{Users: o.Users, Start: true, Version: reserved.Version})
+	described, err := s.realize(ctx, grant, Target{Slice: slice}, ProvisionOptions{Users: o.Users, End: o.End, Start: true, Version: reserved.Version})
 	if err != nil {
 		return nil, errors.Join(err, s.release(context.WithoutCancel(ctx), slice, reserved.Slivers))
 	}

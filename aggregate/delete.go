@@ -2,7 +2,6 @@ package aggregate
 
 import (
 	"context"
-	"errors"
 
 	"croft/credentials"
 	"croft/slivers"
@@ -88,100 +87,5 @@ func (s *Service) release(ctx context.Context, slice urn.URN, list []slivers.Sli
 		}
 	}
 	s.working.kick(slice)
-	return nil
-}
-
-// Shutdown is the operator's emergency stop: the slivers of the slice stop and
-// stay recorded, and the slice is closed to its users. Shutting down twice, or
-// a slice that has nothing here, is success.
-func (s *Service) Shutdown(ctx context.Context, p *credentials.Principal, slice urn.URN) error {
-	if err := s.shutdown(ctx, p, slice); err != nil {
-		return fail("shutdown", slice, err)
-	}
-	return nil
-}
-
-func (s *Service) shutdown(ctx context.Context, p *credentials.Principal, slice urn.URN) error {
-	_, unlock, err := s.enter(ctx, p, credentials.Shutdown, Target{Slice: slice}, true)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	list, err := s.live(ctx, slice)
-	if err != nil {
-		return err
-	}
-	if err := s.Store.SetShutdown(ctx, slice, true, s.Clock()); err != nil {
-		return err
-	}
-	err = s.Store.Update(ctx, urnsOf(list), func(held []*slivers.Sliver) error {
-		for _, v := range held {
-			if v.Node != nil && v.Allocation == slivers.Provisioned && v.Goal != slivers.Release && v.Operational != slivers.Failed {
-				v.Operational, v.Goal = slivers.Stopping, slivers.Stop
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for _, v := range list {
-		if v.Node != nil {
-			s.Entrances.Close(v.URN)
-		}
-	}
-	s.working.kick(slice)
-	return nil
-}
-
-// LiftShutdown opens a slice again that was shut down. It is for the operator:
-// no call of the AM API leads here.
-func (s *Service) LiftShutdown(ctx context.Context, slice urn.URN) error {
-	unlock, err := s.lock(ctx, slice)
-	if err != nil {
-		return fail("lift shutdown", slice, err)
-	}
-	defer unlock()
-	known, err := s.Store.Slice(ctx, slice)
-	if err != nil {
-		return fail("lift shutdown", slice, err)
-	}
-	if !known.Shutdown {
-		return fail("lift shutdown", slice, errors.New("the slice is not shut down"))
-	}
-	if err := s.Store.SetShutdown(ctx, slice, false, s.Clock()); err != nil {
-		return fail("lift shutdown", slice, err)
-	}
-	list, err := s.live(ctx, slice)
-	if err != nil {
-		return fail("lift shutdown", slice, err)
-	}
-	return s.reopen(ctx, list)
-}
-
-// reopen opens the ways in to nodes that are provisioned, at the ports they
-// had where those are free.
-func (s *Service) reopen(ctx context.Context, list []slivers.Sliver) error {
-	for _, v := range list {
-		if v.Node == nil || v.Allocation != slivers.Provisioned {
-			continue
-		}
-		login, err := s.open(ctx, v.URN, v.Node.Login.Port)
-		if err != nil {
-			return err
-		}
-		if login == v.Node.Login {
-			continue
-		}
-		err = s.Store.Update(ctx, []urn.URN{v.URN}, func(held []*slivers.Sliver) error {
-			for _, h := range held {
-				h.Node.Login = login
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }

@@ -79,6 +79,9 @@ func (s *Service) sweepSlice(slice urn.URN) error {
 	if err != nil {
 		return err
 	}
+	if down, err := s.isShutdown(s.ctx, slice); err != nil || down {
+		return err
+	}
 	now := s.Clock()
 	var ended []slivers.Sliver
 	for _, v := range all {

@@ -43,25 +43,28 @@ func (s *Service) renew(ctx context.Context, p *credentials.Principal, t Target,
 	if !end.After(now) {
 		return nil, refuse(BadArgs, "expiration_time %s is not in the future", end.Format(time.RFC3339))
 	}
-	// One expiry for all of them: the earliest limit counts.
-	latest, why := grant.Expires, "the credential expires"
+	// One expiry for all of them: the earliest limit counts. With best effort,
+	// those that cannot be kept so long stay as they are.
+	latest := latestExpiry{at: grant.Expires, why: "the credential expires"}
+	var kept []slivers.Sliver
 	for _, v := range picked {
-		most := s.Leases.ProvisionedMax
-		if v.Allocation == slivers.Allocated {
-			most = s.Leases.AllocatedMax
+		limit := latest.of(now, s.Leases, v.Allocation)
+		switch {
+		case !end.After(limit.at):
+		case o.AsLate:
+			end = limit.at
+		default:
+			err := limit.refuse(end)
+			if !o.BestEffort {
+				return nil, err
+			}
+			err.Item = v.URN.String()
+			outcomes = append(outcomes, Outcome{Sliver: v, Err: err})
+			continue
 		}
-		if limit := now.Add(most); limit.Before(latest) {
-			latest, why = limit, fmt.Sprintf("%s slivers are given for at most %s here", v.Allocation, most)
-		}
+		kept = append(kept, v)
 	}
-	latest = latest.UTC().Truncate(time.Second)
-	if end.After(latest) {
-		if !o.AsLate {
-			return nil, &Error{Kind: NotPermitted, Err: fmt.Errorf("%s is too late: %s at %s", end.Format(time.RFC3339), why, latest.Format(time.RFC3339)),
-				Hint: "ask for that time, or set geni_extend_alap"}
-		}
-		end = latest
-	}
+	picked = kept
 	err = s.Store.Update(ctx, urnsOf(picked), func(held []*slivers.Sliver) error {
 		if len(held) != len(picked) {
 			return refuse(NotFound, "a sliver of %s ended meanwhile", t.Slice)
@@ -80,4 +83,29 @@ func (s *Service) renew(ctx context.Context, p *credentials.Principal, t Target,
 	}
 	s.wakeExpiry()
 	return append(done(picked), outcomes...), nil
+}
+
+// latestExpiry is the latest that slivers may expire, and why.
+type latestExpiry struct {
+	at  time.Time
+	why string
+}
+
+// of returns the limit for slivers of a state: the credential's or the site's,
+// in whole seconds.
+func (l latestExpiry) of(now time.Time, leases Leases, state slivers.Allocation) latestExpiry {
+	most := leases.ProvisionedMax
+	if state == slivers.Allocated {
+		most = leases.AllocatedMax
+	}
+	if limit := now.Add(most); limit.Before(l.at) {
+		l = latestExpiry{at: limit, why: fmt.Sprintf("%s slivers are given for at most %s here", state, most)}
+	}
+	l.at = l.at.UTC().Truncate(time.Second)
+	return l
+}
+
+func (l latestExpiry) refuse(asked time.Time) *Error {
+	return &Error{Kind: NotPermitted, Err: fmt.Errorf("%s is too late: %s at %s", asked.Format(time.RFC3339), l.why, l.at.Format(time.RFC3339)),
+		Hint: "ask for that time, or set geni_extend_alap"}
 }

@@ -128,32 +128,44 @@ func (s *Service) enter(ctx context.Context, p *credentials.Principal, call cred
 	if err != nil {
 		return grant, nil, err
 	}
-	known, err := s.Store.Slice(ctx, slice)
-	switch {
-	case errors.Is(err, slivers.ErrNotFound):
-	case err != nil:
+	down, err := s.isShutdown(ctx, slice)
+	if err == nil && down && !open {
+		err = &Error{Kind: Forbidden, Err: errors.New("the slice has been shut down"), Hint: "ask the operator of this aggregate"}
+	}
+	if err != nil {
 		unlock()
 		return grant, nil, err
-	case known.Shutdown && !open:
-		unlock()
-		return grant, nil, &Error{Kind: Forbidden, Err: errors.New("the slice has been shut down"),
-			Hint: "ask the operator of this aggregate"}
 	}
 	return grant, unlock, nil
 }
 
 // live returns the slivers that a slice has, in the order of their documents.
+// Those of a slice that is shut down are kept for the operator, also past their
+// end.
 func (s *Service) live(ctx context.Context, slice urn.URN) ([]slivers.Sliver, error) {
 	all, err := s.Store.OfSlice(ctx, slice)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := s.isShutdown(ctx, slice)
 	if err != nil {
 		return nil, err
 	}
 	now := s.Clock()
 	var live []slivers.Sliver
 	for _, v := range all {
-		if v.Live(now) {
+		if v.Live(now) || kept && v.Allocation != slivers.Unallocated {
 			live = append(live, v)
 		}
 	}
 	return live, nil
+}
+
+// isShutdown reports whether a slice has been shut down.
+func (s *Service) isShutdown(ctx context.Context, slice urn.URN) (bool, error) {
+	known, err := s.Store.Slice(ctx, slice)
+	if errors.Is(err, slivers.ErrNotFound) {
+		return false, nil
+	}
+	return known.Shutdown, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"croft/credentials"
 	"croft/slivers"
 	"croft/urn"
 )
@@ -52,9 +53,8 @@ func (s *Service) Resolve(ctx context.Context, urns []urn.URN) (Target, error) {
 		return Target{}, err
 	}
 	t := Target{}
-	now := s.Clock()
 	for _, v := range found {
-		if !v.Live(now) {
+		if v.Allocation == slivers.Unallocated {
 			continue
 		}
 		if t.Slice.IsZero() {
@@ -106,6 +106,22 @@ func (s *Service) pick(ctx context.Context, t Target, bestEffort bool) (all, pic
 		})
 	}
 	return all, picked, lost, nil
+}
+
+// Present returns an error unless all of a target is there, for a caller who
+// may make a call on it.
+func (s *Service) Present(ctx context.Context, p *credentials.Principal, call credentials.Call, t Target) error {
+	if _, err := p.May(call, t.Slice, t.Slivers...); err != nil {
+		return fail(string(call), t.Slice, err)
+	}
+	_, picked, _, err := s.pick(ctx, t, false)
+	if err == nil && len(picked) == 0 {
+		err = refuse(NotFound, "the slice has no slivers here")
+	}
+	if err != nil {
+		return fail(string(call), t.Slice, err)
+	}
+	return nil
 }
 
 func urnsOf(list []slivers.Sliver) []urn.URN {

@@ -129,6 +129,12 @@ func (a *API) createSliver(ctx context.Context, c *wire.Call, params []any) (any
 	if o.Inputs, err = options.Struct("croft_inputs"); err != nil {
 		return nil, "", err
 	}
+	if o.End, err = options.Time("geni_end_time"); err != nil {
+		return nil, "", err
+	}
+	if err := options.NoReservation(); err != nil {
+		return nil, "", err
+	}
 	created, err := a.Service.Create(ctx, p, slice, []byte(document), o)
 	if err != nil {
 		return nil, "", err
@@ -155,7 +161,17 @@ func (a *API) sliverStatus(ctx context.Context, c *wire.Call, params []any) (any
 			"geni_client_id": string(o.Sliver.ClientID), "geni_expires": wire.Time(o.Sliver.Expires),
 		}
 	}
-	return map[string]any{"geni_urn": slice.String(), "geni_status": whole, "geni_resources": resources}, "", nil
+	status := map[string]any{"geni_urn": slice.String(), "geni_status": whole, "geni_resources": resources}
+	if len(got) > 0 {
+		first := got[0].Sliver.Expires
+		for _, o := range got {
+			if o.Sliver.Expires.Before(first) {
+				first = o.Sliver.Expires
+			}
+		}
+		status["geni_expires"] = wire.Time(first) // where omni looks for it
+	}
+	return status, "", nil
 }
 
 // statusOf is a sliver's state in the words of version 2. What is only

@@ -4,19 +4,24 @@ package v3
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"croft/aggregate"
 	"croft/am/wire"
-	"croft/languages"
+	"croft/credentials"
 	"croft/slivers"
-	"croft/urn"
 )
 
 // API answers the calls of version 3.
 type API struct {
 	Service *aggregate.Service
 	Session wire.Session
+
+	// Strict has a sliver that is not there fail also a call with best effort,
+	// and Describe of a slice that has nothing here, as the Federation AM API
+	// wants it.
+	Strict bool
 }
 
 // Methods lists the calls by their names on the wire.
@@ -32,6 +37,8 @@ func (a *API) Methods() map[string]wire.Method {
 		"Renew":                    a.renew,
 		"Delete":                   a.delete,
 		"Shutdown":                 a.shutdown,
+		"Update":                   unsupported("Update"),
+		"Cancel":                   unsupported("Cancel"),
 	}
 }
 
@@ -52,6 +59,14 @@ func (a *API) getVersion(_ context.Context, c *wire.Call, params []any) (any, st
 	}, "", nil
 }
 
+// unsupported answers a call of the drafts of version 4, which omni knows.
+func unsupported(name string) wire.Method {
+	return func(context.Context, *wire.Call, []any) (any, string, error) {
+		return nil, "", &aggregate.Error{Op: name, Kind: aggregate.Unsupported, Err: errors.New("a call of a later version of the AM API"),
+			Hint: "Allocate adds to a slice, Delete takes away"}
+	}
+}
+
 func (a *API) listResources(ctx context.Context, c *wire.Call, params []any) (any, string, error) {
 	args, err := wire.NewArgs(params, "credentials", "options")
 	if err != nil {
@@ -61,7 +76,7 @@ func (a *API) listResources(ctx context.Context, c *wire.Call, params []any) (an
 	if err != nil {
 		return nil, "", err
 	}
-	version, err := options.RSpecVersion()
+	asked, err := version(options)
 	if err != nil {
 		return nil, "", err
 	}
@@ -73,9 +88,7 @@ func (a *API) listResources(ctx context.Context, c *wire.Call, params []any) (an
 	if err != nil {
 		return nil, "", err
 	}
-	ad, err := a.Service.Advertise(ctx, p, aggregate.AdvertiseOptions{
-		Version: languages.Version{Type: version.Type, Version: version.Version}, Available: available,
-	})
+	ad, err := a.Service.Advertise(ctx, p, aggregate.AdvertiseOptions{Version: asked, Available: available})
 	if err != nil {
 		return nil, "", err
 	}
@@ -108,8 +121,8 @@ func (a *API) allocate(ctx context.Context, c *wire.Call, params []any) (any, st
 	if o.Inputs, err = options.Struct("croft_inputs"); err != nil {
 		return nil, "", err
 	}
-	if options["geni_start_time"] != nil {
-		return nil, "", &wire.ArgError{Where: "options.geni_start_time", What: "advance reservations are not possible here yet: slivers begin at once"}
+	if err := options.NoReservation(); err != nil {
+		return nil, "", err
 	}
 	got, err := a.Service.Allocate(ctx, p, slice, []byte(doc), o)
 	if err != nil {
@@ -153,43 +166,25 @@ func sliverList(outcomes []aggregate.Outcome, operational bool) []any {
 	return list
 }
 
-// begin reads what the calls on urns have in common.
-func (a *API) begin(ctx context.Context, c *wire.Call, params []any, names ...string) (b begun, err error) {
-	if b.args, err = wire.NewArgs(params, names...); err != nil {
-		return b, err
-	}
-	urns, err := b.args.URNs("urns")
-	if err != nil {
-		return b, err
-	}
-	c.About(urns...)
-	if b.principal, b.options, err = a.Session.Principal(ctx, c, b.args); err != nil {
-		return b, err
-	}
-	if b.bestEffort, err = b.options.Bool("geni_best_effort"); err != nil {
-		return b, err
-	}
-	if b.target, err = a.Service.Resolve(ctx, urns); err != nil {
-		return b, err
-	}
-	c.About(append([]urn.URN{b.target.Slice}, b.target.Slivers...)...)
-	return b, nil
-}
-
 func (a *API) provision(ctx context.Context, c *wire.Call, params []any) (any, string, error) {
 	b, err := a.begin(ctx, c, params, "urns", "credentials", "options")
 	if err != nil {
 		return nil, "", err
 	}
-	version, err := b.options.RSpecVersion()
-	if err != nil {
+	o := aggregate.ProvisionOptions{BestEffort: b.bestEffort}
+	if o.Version, err = b.version(); err != nil {
 		return nil, "", err
 	}
-	o := aggregate.ProvisionOptions{BestEffort: b.bestEffort, Version: languages.Version{Type: version.Type, Version: version.Version}}
+	if err := b.options.NoReservation(); err != nil {
+		return nil, "", err
+	}
 	if o.Users, err = b.options.Users(); err != nil {
 		return nil, "", err
 	}
 	if o.End, err = b.options.Time("geni_end_time"); err != nil {
+		return nil, "", err
+	}
+	if err := a.find(ctx, &b, credentials.Provision); err != nil {
 		return nil, "", err
 	}
 	got, err := a.Service.Provision(ctx, b.principal, b.target, o)
@@ -202,6 +197,9 @@ func (a *API) provision(ctx context.Context, c *wire.Call, params []any) (any, s
 func (a *API) status(ctx context.Context, c *wire.Call, params []any) (any, string, error) {
 	b, err := a.begin(ctx, c, params, "urns", "credentials", "options")
 	if err != nil {
+		return nil, "", err
+	}
+	if err := a.find(ctx, &b, credentials.Status); err != nil {
 		return nil, "", err
 	}
 	got, err := a.Service.Status(ctx, b.principal, b.target, b.bestEffort)
@@ -222,7 +220,7 @@ func (a *API) describe(ctx context.Context, c *wire.Call, params []any) (any, st
 	if err != nil {
 		return nil, "", err
 	}
-	version, err := b.options.RSpecVersion()
+	asked, err := b.version()
 	if err != nil {
 		return nil, "", err
 	}
@@ -230,9 +228,16 @@ func (a *API) describe(ctx context.Context, c *wire.Call, params []any) (any, st
 	if err != nil {
 		return nil, "", err
 	}
-	got, err := a.Service.Describe(ctx, b.principal, b.target, languages.Version{Type: version.Type, Version: version.Version})
+	if err := a.find(ctx, &b, credentials.Describe); err != nil {
+		return nil, "", err
+	}
+	got, err := a.Service.Describe(ctx, b.principal, b.target, asked)
 	if err != nil {
 		return nil, "", err
+	}
+	if a.Strict && len(got.Slivers) == 0 {
+		return nil, "", &aggregate.Error{Op: "describe", Item: got.Slice.String(), Kind: aggregate.NotFound,
+			Err: errors.New("the slice has no slivers here")}
 	}
 	text, err := wire.Document(got.Manifest, compressed)
 	if err != nil {
@@ -252,6 +257,9 @@ func (a *API) act(ctx context.Context, c *wire.Call, params []any) (any, string,
 	}
 	o := aggregate.ActOptions{BestEffort: b.bestEffort}
 	if o.Users, err = b.options.Users(); err != nil {
+		return nil, "", err
+	}
+	if err := a.find(ctx, &b, credentials.PerformOperationalAction); err != nil {
 		return nil, "", err
 	}
 	got, err := a.Service.Act(ctx, b.principal, b.target, aggregate.Action(action), o)
@@ -274,6 +282,9 @@ func (a *API) renew(ctx context.Context, c *wire.Call, params []any) (any, strin
 	if o.AsLate, err = b.options.Bool("geni_extend_alap"); err != nil {
 		return nil, "", err
 	}
+	if err := a.find(ctx, &b, credentials.Renew); err != nil {
+		return nil, "", err
+	}
 	got, err := a.Service.Renew(ctx, b.principal, b.target, end, o)
 	if err != nil {
 		return nil, "", err
@@ -284,6 +295,9 @@ func (a *API) renew(ctx context.Context, c *wire.Call, params []any) (any, strin
 func (a *API) delete(ctx context.Context, c *wire.Call, params []any) (any, string, error) {
 	b, err := a.begin(ctx, c, params, "urns", "credentials", "options")
 	if err != nil {
+		return nil, "", err
+	}
+	if err := a.find(ctx, &b, credentials.Delete); err != nil {
 		return nil, "", err
 	}
 	got, err := a.Service.Delete(ctx, b.principal, b.target, b.bestEffort)

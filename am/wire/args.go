@@ -2,7 +2,7 @@ package wire
 
 import (
 	"fmt"
-	"sort"
+	"strconv"
 	"strings"
 	"time"
 
@@ -21,6 +21,16 @@ func (e *ArgError) Error() string { return e.Where + ": " + e.What }
 
 func wrong(where, format string, args ...any) error {
 	return &ArgError{Where: where, What: fmt.Sprintf(format, args...)}
+}
+
+// quote shows the beginning of what a caller sent. It may be anything, also a
+// credential in the wrong place, and goes into replies and logs.
+func quote(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return fmt.Sprintf("%q", s)
+	}
+	return fmt.Sprintf("%q…", strings.ToValidUTF8(s[:most], ""))
 }
 
 // Args are the arguments of one call. Their names are in the order of the
@@ -129,21 +139,25 @@ func (a *Args) Credentials(name string) ([]credentials.Credential, error) {
 	return out, nil
 }
 
-// Options returns the options argument.
+// Options returns the options argument. Nothing (an extension of XML-RPC) is
+// no options.
 func (a *Args) Options() (Options, error) {
-	s, ok := a.get("options").(map[string]any)
-	if !ok {
-		return nil, wrong("options", "want a struct, got %s", kind(a.get("options")))
+	switch v := a.get("options").(type) {
+	case nil:
+		return Options{}, nil
+	case map[string]any:
+		return v, nil
+	default:
+		return nil, wrong("options", "want a struct, got %s", kind(v))
 	}
-	return s, nil
 }
 
 // Options are the options of a call. Unknown ones are ignored (AM API v3,
 // "options").
 type Options map[string]any
 
-// Bool returns an option that is false when missing. Numbers are taken, as
-// some clients send them.
+// Bool returns an option that is false when missing. Numbers and words are
+// taken, as some clients send them.
 func (o Options) Bool(name string) (bool, error) {
 	switch v := o[name].(type) {
 	case nil:
@@ -152,9 +166,21 @@ func (o Options) Bool(name string) (bool, error) {
 		return v, nil
 	case int:
 		return v != 0, nil
-	default:
-		return false, wrong("options."+name, "want a boolean, got %s", kind(v))
+	case string:
+		if b, err := strconv.ParseBool(strings.ToLower(strings.TrimSpace(v))); err == nil {
+			return b, nil
+		}
 	}
+	return false, wrong("options."+name, "want a boolean, got %s", kind(o[name]))
+}
+
+// NoReservation refuses what asks for slivers that begin later.
+func (o Options) NoReservation() error {
+	const name = "geni_start_time"
+	if o[name] == nil || o[name] == "" {
+		return nil
+	}
+	return wrong("options."+name, "advance reservations are not possible here yet: slivers begin at once. Leave the option out")
 }
 
 // Time returns an option that is a date, or the zero time when missing.
@@ -237,22 +263,44 @@ func asUsers(v any, where string) ([]request.User, error) {
 		if users[i].URN, err = asURN(s["urn"], at+".urn"); err != nil {
 			return nil, err
 		}
-		if s["keys"] == nil {
-			continue
-		}
-		keys, err := asList(s["keys"], at+".keys")
-		if err != nil {
+		if users[i].Keys, err = asKeys(s["keys"], at+".keys"); err != nil {
 			return nil, err
-		}
-		for j, k := range keys {
-			key, err := asString(k, fmt.Sprintf("%s.keys[%d]", at, j))
-			if err != nil {
-				return nil, err
-			}
-			users[i].Keys = append(users[i].Keys, key)
 		}
 	}
 	return users, nil
+}
+
+// asKeys reads SSH keys: a list of them, or one string with a key in each line,
+// as an authorized_keys file has them. ProtoGENI's clients send structs
+// {type, key}.
+func asKeys(v any, where string) (keys []string, err error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case string:
+		for line := range strings.Lines(v) {
+			if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+				keys = append(keys, line)
+			}
+		}
+		return keys, nil
+	}
+	list, err := asList(v, where)
+	if err != nil {
+		return nil, err
+	}
+	for i, k := range list {
+		at := fmt.Sprintf("%s[%d]", where, i)
+		if s, ok := k.(map[string]any); ok {
+			k, at = s["key"], at+".key"
+		}
+		key, err := asString(k, at)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
 }
 
 func asString(v any, where string) (string, error) {
@@ -269,6 +317,9 @@ func asList(v any, where string) ([]any, error) {
 	return nil, wrong(where, "want an array, got %s", kind(v))
 }
 
+// longestQuoted is the longest wrong URN that is shown whole.
+const longestQuoted = 128
+
 func asURN(v any, where string) (urn.URN, error) {
 	s, err := asString(v, where)
 	if err != nil {
@@ -276,6 +327,9 @@ func asURN(v any, where string) (urn.URN, error) {
 	}
 	u, err := urn.Parse(s)
 	if err != nil {
+		if len(s) > longestQuoted {
+			return u, wrong(where, "%s is no URN: want one such as urn:publicid:IDN+example.org+slice+exp1", quote(s))
+		}
 		return u, wrong(where, "%v", err)
 	}
 	return u, nil
@@ -296,11 +350,11 @@ func asTime(v any, where string) (time.Time, error) {
 			return t, nil
 		}
 	}
-	return time.Time{}, wrong(where, "%q is no date: want RFC 3339, such as 2030-01-31T12:00:00Z", s)
+	return time.Time{}, wrong(where, "%s is no date: want RFC 3339, such as 2030-01-31T12:00:00Z", quote(s))
 }
 
 func kind(v any) string {
-	switch v := v.(type) {
+	switch v.(type) {
 	case nil:
 		return "nothing"
 	case string:
@@ -318,12 +372,7 @@ func kind(v any) string {
 	case []any:
 		return "an array"
 	case map[string]any:
-		names := make([]string, 0, len(v))
-		for n := range v {
-			names = append(names, n)
-		}
-		sort.Strings(names)
-		return "a struct {" + strings.Join(names, ", ") + "}"
+		return "a struct"
 	}
 	return fmt.Sprintf("%T", v)
 }
