@@ -28,7 +28,7 @@ func run(c mappingtest.Case) (*mapping.Placement, *mapping.Refusal, error) {
 
 // TestRandom maps random requests and asks an independent judge.
 func TestRandom(t *testing.T) {
-	rounds := 6000
+	rounds := 2500
 	if testing.Short() {
 		rounds = 500
 	}
