@@ -3,6 +3,7 @@ package credentials
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -113,4 +114,15 @@ func TestPolicyErrors(t *testing.T) {
 	if _, err := ReadPolicy(filepath.Join(t.TempDir(), "none")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
+}
+
+func ExampleParsePolicy() {
+	_, err := ParsePolicy(`
+principal lab = key 4ba5c8c1a0d8c4c3a1b6e0a3f3f1d2a9c7b5e4d0
+aggregate.Allocate <- sfa.Allocate & lab.member
+aggregate.Shutdwon <- lab.operator
+`, os.ReadFile)
+	fmt.Println(err)
+	// Output:
+	// line 4: aggregate.Shutdwon is no call, and no other line uses it; the calls are [ListResources Describe Status Allocate Provision PerformOperationalAction Renew Delete Update Cancel Shutdown CreateSliver SliverStatus RenewSliver DeleteSliver], any
 }

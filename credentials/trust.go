@@ -301,11 +301,7 @@ func (t *Trust) verify(a *anchors, c *openssl.Certificate, others []*openssl.Cer
 		AllowSHA1: !t.options.RefuseSHA1, MinRSABits: t.options.MinRSABits, MaxDepth: maxDepth,
 	})
 	if err != nil {
-		var at *openssl.VerifyError
-		if errors.As(err, &at) && at.Depth == 0 {
-			return named{}, &Refusal{Text: fmt.Sprintf("the certificate of %s: %s", name, at.Detail), Err: err}
-		}
-		return named{}, because(err, "the certificate of %s", name)
+		return named{}, &Refusal{Text: "the certificate of " + name.String() + explain(err), Err: err}
 	}
 	last := chain[len(chain)-1]
 	_, trusted := a.limits[last.Fingerprint]
@@ -325,6 +321,25 @@ func (t *Trust) verify(a *anchors, c *openssl.Certificate, others []*openssl.Cer
 		}
 	}
 	return named{}, problem
+}
+
+// explain says why a chain was refused, to follow whose it is.
+func explain(err error) string {
+	var at *openssl.VerifyError
+	if !errors.As(err, &at) {
+		return ": " + err.Error()
+	}
+	text := at.Detail
+	if at.Depth > 0 {
+		text = at.Error()
+	}
+	switch at.Reason {
+	case openssl.Untrusted:
+		return " chains to no trust root of this aggregate: " + text
+	case openssl.WeakKey:
+		return ": " + text + "; only the operator of this aggregate can allow shorter ones"
+	}
+	return ": " + text
 }
 
 // within checks that the name of a chain's first certificate lies within what

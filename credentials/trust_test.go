@@ -37,7 +37,7 @@ func TestIdentify(t *testing.T) {
 		{"a CA without a name between", issue(t, plain, spec{urn: "urn:publicid:IDN+example.org+user+plain"}), ""},
 		{"a tool", f.tool, ""},
 		{"another way to write the URN", issue(t, f.root, spec{urn: "urn:publicid:IDN+EXAMPLE.org+user+alice"}), ""},
-		{"no trust root", issue(t, strange, spec{urn: aliceURN}), "signed by itself and not a trust root"},
+		{"no trust root", issue(t, strange, spec{urn: aliceURN}), "chains to no trust root of this aggregate"},
 		{"expired", issue(t, f.root, spec{urn: aliceURN, notBefore: old, notAfter: past}), "expired"},
 		{"not yet valid", issue(t, f.root, spec{urn: aliceURN, notBefore: time.Now().Add(time.Hour)}), "not valid before"},
 		{"no URN", issue(t, f.root, spec{cn: "somebody"}), "no URN"},
@@ -199,7 +199,7 @@ func TestWeakKeysAndDigests(t *testing.T) {
 
 	t.Run("by default", func(t *testing.T) {
 		_, err := f.trust.Identify(weak.certificates(t))
-		wantRefusal(t, err, "1024")
+		wantRefusal(t, err, "RSA key of 1024 bits", "only the operator")
 		_, err = f.may(t, f.alice, sfa(byWeak), Allocate, sliceURN)
 		wantRefusal(t, err, "signer", "1024")
 		if _, err := f.may(t, f.alice, sfa(sha1), Allocate, sliceURN); err != nil {

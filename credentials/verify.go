@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"time"
 
@@ -50,6 +51,15 @@ func (i Identity) String() string {
 		return fmt.Sprintf("abac by %s (%s)", i.Signer, digest)
 	}
 	return fmt.Sprintf("%s on %s by %s (%s)", i.Owner, i.Target, i.Signer, digest)
+}
+
+// LogValue is what an audit log needs.
+func (i Identity) LogValue() slog.Value {
+	attributes := []slog.Attr{slog.String("kind", i.Kind), slog.String("digest", i.Digest), slog.String("signer", i.Signer.String()), slog.Time("expires", i.Expires)}
+	if i.Kind != "abac" {
+		attributes = append(attributes, slog.String("owner", i.Owner.String()), slog.String("target", i.Target.String()), slog.Int("delegations", i.Delegations))
+	}
+	return slog.GroupValue(attributes...)
 }
 
 // maxDelegations bounds the chain of a delegated credential.

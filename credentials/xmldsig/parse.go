@@ -43,7 +43,7 @@ func Parse(data []byte, limits Limits) (*Document, error) {
 	if !utf8.Valid(data) {
 		return nil, refuse(RuleEncoding, "not UTF-8")
 	}
-	p := &parser{src: data, limits: limits, doc: &Document{source: data, ids: map[string]*Element{}}, seen: map[string]int{}}
+	p := &parser{src: data, limits: limits, doc: &Document{source: data, ids: map[string]*Element{}}, seen: map[string]*Element{}}
 	if err := p.document(); err != nil {
 		return nil, err
 	}
@@ -425,10 +425,10 @@ func (p *parser) identify(e *Element, a Attribute) {
 	if !strings.EqualFold(a.Name.Local, "id") || (a.Name.Space != "" && a.Name.Space != xmlNamespace) {
 		return
 	}
-	if line, twice := p.seen[a.Value]; twice && p.doc.idError == nil {
-		p.doc.idError = p.fail(RuleDuplicateID, "id %q was used in line %d", a.Value, line)
+	if other := p.seen[a.Value]; other != nil && other != e && p.doc.idError == nil {
+		p.doc.idError = p.fail(RuleDuplicateID, "id %q was used in line %d", a.Value, other.Line)
 	}
-	p.seen[a.Value] = e.Line
+	p.seen[a.Value] = e
 	if a.Name.Space == xmlNamespace && a.Name.Local == "id" {
 		if (!isName(a.Value) || strings.Contains(a.Value, ":")) && p.doc.idError == nil {
 			p.doc.idError = p.fail(RuleID, "xml:id %q is not a name", a.Value)

@@ -39,6 +39,7 @@ func TestSignatureRules(t *testing.T) {
 		rule      Rule
 	}{
 		{"good", good, ""},
+		{"two ids of one element", replace(`xml:id="Sig"`, `xml:id="Sig" Id="Sig"`), ""},
 		{"another text", replace(">text<", ">test<"), RuleDigest},
 		{"another digest", replace("<DigestValue>", "<DigestValue>AAAA"), RuleDigest},
 		{"another canonicalization", replace(`CanonicalizationMethod Algorithm="`+InclusiveC14N, `CanonicalizationMethod Algorithm="`+ExclusiveC14N), RuleSignature},
@@ -101,18 +102,19 @@ func verifyAll(text string, x *xmlsec) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range Signatures(doc.Root) {
-		s, err := ReadSignature(e)
-		if err != nil {
-			return err
-		}
-		target, err := s.Verify(doc, x.key.Public())
-		if err == nil && target.Name.Local != "a" {
-			err = fmt.Errorf("verified <%s>", target.Name.Local)
-		}
+	all := Signatures(doc.Root)
+	if len(all) != 1 {
+		return fmt.Errorf("%d signatures", len(all))
+	}
+	s, err := ReadSignature(all[0])
+	if err != nil {
 		return err
 	}
-	return errors.New("no signature")
+	target, err := s.Verify(doc, x.key.Public())
+	if err == nil && target.Name.Local != "a" {
+		err = fmt.Errorf("verified <%s>", target.Name.Local)
+	}
+	return err
 }
 
 func ExampleElement_Canonical() {
