@@ -58,9 +58,9 @@ type parser struct {
 	limits   Limits
 	doc      *Document
 	elements int
-	declared int             // namespaces
-	pending  strings.Builder // text that waits for the next node
-	seen     map[string]int  // ids of every kind, and the line of each
+	declared int                 // namespaces
+	pending  strings.Builder     // text that waits for the next node
+	seen     map[string]*Element // by ids of every kind
 }
 
 func (p *parser) line() int {
