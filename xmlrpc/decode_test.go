@@ -159,6 +159,7 @@ func TestDecodeCallForms(t *testing.T) {
 		"<methodCall><methodName> a.B_c:d/9-\n</methodName><params/></methodCall>":                                                                              {"a.B_c:d/9-", []any{}},
 		"<methodCall><methodName>a</methodName><params></params></methodCall>\n<!-- end -->\n":                                                                  {"a", []any{}},
 		"<methodCall><methodName>a</methodName><params><param><value/></param>\n<param><value>b</value></param></params></methodCall>":                          {"a", []any{"", "b"}},
+		"\ufeff<?xml version='1.0' encoding='latin1'?><methodCall><methodName>a</methodName><params><param><value>\xe9</value></param></params></methodCall>":   {"a", []any{"é"}},
 		"<?xml version='1.0' encoding='ISO-8859-1'?><methodCall><methodName>a</methodName><params><param><value>\xe9\x80</value></param></params></methodCall>": {"a", []any{"é\u0080"}},
 	} {
 		got, err := DecodeCall([]byte(doc), Limits{})

@@ -83,7 +83,7 @@ func (s *scanner) declaration() error {
 	case "us-ascii", "ascii":
 		// Perl's RPC::XML says so and sends UTF-8.
 	case "iso-8859-1", "iso8859-1", "iso_8859-1", "latin1", "latin-1":
-		s.doc = latin1(s.doc) // what is before pos is ASCII and does not move
+		s.doc = append(s.doc[:s.pos:s.pos], latin1(s.doc[s.pos:])...)
 	default:
 		return s.fail(start, UnsupportedEncoding, "encoding %q is not known; use UTF-8", shorten(name))
 	}
@@ -104,18 +104,16 @@ func pseudoAttribute(decl []byte, name string) string {
 	return string(value)
 }
 
-func latin1(doc []byte) []byte {
+// latin1 brings ISO-8859-1 to UTF-8.
+func latin1(text []byte) []byte {
 	high := 0
-	for _, b := range doc {
-		if b >= 0x80 {
+	for _, b := range text {
+		if b >= utf8.RuneSelf {
 			high++
 		}
 	}
-	if high == 0 {
-		return doc
-	}
-	out := make([]byte, 0, len(doc)+high)
-	for _, b := range doc {
+	out := make([]byte, 0, len(text)+high)
+	for _, b := range text {
 		out = utf8.AppendRune(out, rune(b))
 	}
 	return out

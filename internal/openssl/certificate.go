@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"net"
 	"runtime"
 	"strings"
 	"time"
@@ -209,6 +210,9 @@ func (c *Certificate) String() string {
 // address: one of its alternative names, or the common name when it has no
 // alternative DNS name, as certificates of older aggregates do.
 func (c *Certificate) MatchesHost(host string) bool {
+	if c.native == nil {
+		return false
+	}
 	defer runtime.KeepAlive(c)
 	if ip := parseIP(host); ip != nil {
 		return C.glue_match_ip(c.native.x, (*C.uchar)(unsafe.SliceData(ip)), C.size_t(len(ip))) == 1
@@ -218,6 +222,18 @@ func (c *Certificate) MatchesHost(host string) bool {
 	}
 	name := []byte(host)
 	return C.glue_match_host(c.native.x, (*C.char)(unsafe.Pointer(unsafe.SliceData(name))), C.size_t(len(name))) == 1
+}
+
+// parseIP reads an address, also one in brackets, into 4 or 16 bytes.
+func parseIP(host string) []byte {
+	if n := len(host); n > 2 && host[0] == '[' && host[n-1] == ']' {
+		host = host[1 : n-1]
+	}
+	ip := net.ParseIP(host)
+	if v4 := ip.To4(); v4 != nil {
+		return v4
+	}
+	return ip
 }
 
 // take copies what a glue function allocated and frees it.

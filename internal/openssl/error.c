@@ -11,7 +11,6 @@ void glue_take_error(glue_error *e, const char *otherwise)
 	int flags = 0;
 	unsigned long code = ERR_get_error_all(NULL, NULL, NULL, &data, &flags);
 
-	e->code = code;
 	reason = code == 0 ? NULL : ERR_reason_error_string(code);
 	if (reason == NULL)
 		reason = otherwise;

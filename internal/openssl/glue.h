@@ -17,7 +17,6 @@
  * each thread and Go moves between threads from call to call, so an error must
  * be read in the call that made it. */
 typedef struct {
-	unsigned long code;
 	char text[240];
 } glue_error;
 

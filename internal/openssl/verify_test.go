@@ -245,6 +245,9 @@ func TestVerifyZeroCertificate(t *testing.T) {
 	if _, err := new(Certificate).Verify(VerifyOptions{Roots: []*Certificate{nil, {}}}); err == nil {
 		t.Error("no error")
 	}
+	if new(Certificate).MatchesHost("a") {
+		t.Error("matches")
+	}
 }
 
 func TestParseCRLs(t *testing.T) {
