@@ -16,62 +16,63 @@ const exclusiveNode = `<rspec xmlns="http://www.geni.net/resources/rspec/3" type
   <node client_id="n" exclusive="true"><sliver_type name="namespace"/></node>
 </rspec>`
 
-// Many callers ask for the whole of a host, of which there are fewer than
-// callers: no host is given twice.
+// Many callers ask for the whole of a host at once, and there are fewer hosts
+// than callers: as many as there are hosts get one, each another.
 func TestNothingIsGivenTwice(t *testing.T) {
 	t.Parallel()
 	b := newTestbed(t)
-	const callers = 6
-	times := 4
+	hosts := len(readAd(t, b.must("list", "--raw")).Nodes)
+	callers := 3 * hosts
+	rounds := 5
 	if soak() {
-		times = 200
+		rounds = 300
 	}
-	c := b.caller()
-	var mu sync.Mutex
-	owner := map[string]urn.URN{} // by component
-	given, refusals := 0, 0
-	var wg sync.WaitGroup
+	slices := make([]urn.URN, callers)
+	creds := make([][]client.Credential, callers)
+	clients := make([]*client.Client, callers)
 	for i := range callers {
-		slice := b.slice(fmt.Sprintf("x%d", i))
-		creds := []client.Credential{b.credential(slice)}
-		wg.Go(func() {
-			for range times {
-				d, err := c.Allocate(context.Background(), slice, creds, exclusiveNode, time.Time{})
-				var refused *client.APIError
-				switch {
-				case errors.As(err, &refused) && (refused.Code == 6 || refused.Busy()):
-					mu.Lock()
-					refusals++
-					mu.Unlock()
-					continue
-				case err != nil:
-					t.Errorf("%s: %v", slice, err)
+		slices[i] = b.slice(fmt.Sprintf("x%d", i))
+		creds[i] = []client.Credential{b.credential(slices[i])}
+		clients[i] = b.caller()
+	}
+	for round := range rounds {
+		got := make([]string, callers) // components
+		var wg sync.WaitGroup
+		for i := range callers {
+			wg.Go(func() {
+				for {
+					d, err := clients[i].Allocate(context.Background(), slices[i], creds[i], exclusiveNode, time.Time{})
+					var refused *client.APIError
+					switch {
+					case err == nil:
+						got[i] = readManifest(t, d.RSpec).Nodes[0].Component
+					case !errors.As(err, &refused) || refused.Code != 6 && !refused.Busy():
+						t.Errorf("%s: %v", slices[i], err)
+					case refused.Busy():
+						continue
+					}
 					return
 				}
-				component := readManifest(t, d.RSpec).Nodes[0].Component
-				mu.Lock()
-				given++
-				if other, taken := owner[component]; taken {
-					t.Errorf("%s was given to %s and to %s", component, other, slice)
-				}
-				owner[component] = slice
-				mu.Unlock()
-
-				mu.Lock()
-				delete(owner, component) // from the moment on that Delete is sent
-				mu.Unlock()
-				if _, err := c.Delete(context.Background(), []urn.URN{slice}, creds, false); err != nil {
-					t.Errorf("%s: %v", slice, err)
-					return
-				}
+			})
+		}
+		wg.Wait()
+		owner := map[string]urn.URN{}
+		for i, component := range got {
+			if component == "" {
+				continue
 			}
-		})
+			if other, taken := owner[component]; taken {
+				t.Errorf("round %d: %s was given to %s and to %s", round, component, other, slices[i])
+			}
+			owner[component] = slices[i]
+			if _, err := clients[i].Delete(context.Background(), []urn.URN{slices[i]}, creds[i], false); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if len(owner) != hosts {
+			t.Errorf("round %d: %d of %d hosts were given", round, len(owner), hosts)
+		}
 	}
-	wg.Wait()
-	if given == 0 {
-		t.Error("nobody got a host")
-	}
-	t.Logf("%d given, %d refused", given, refusals)
 }
 
 // What is allocated and not provisioned goes by itself, and so does what was
