@@ -57,7 +57,7 @@ func compile(d *document, scope languages.Scope) *compiler {
 	c.root()
 	c.duplicates()
 	for _, n := range d.nodes {
-		if n.ours {
+		if n.ours && !c.hopeless() {
 			c.node(n)
 		}
 	}
@@ -68,7 +68,9 @@ func compile(d *document, scope languages.Scope) *compiler {
 		}
 	}
 	for _, l := range d.links {
-		c.link(l)
+		if !c.hopeless() {
+			c.link(l)
+		}
 	}
 	c.rootWishes()
 	if len(c.request.Nodes)+len(c.request.Links) == 0 && len(c.errors) == 0 {
@@ -76,6 +78,9 @@ func compile(d *document, scope languages.Scope) *compiler {
 	}
 	return c
 }
+
+// hopeless reports whether enough is wrong to stop looking for more.
+func (c *compiler) hopeless() bool { return len(c.errors) >= maxNoted }
 
 // problems returns what is wrong, in the order of the document.
 func (c *compiler) problems() []languages.Problem { return inOrder(c.errors) }
@@ -90,18 +95,24 @@ func inOrder(ps []languages.Problem) []languages.Problem {
 		return a.Place.Column - b.Place.Column
 	})
 	if more := len(ps) - maxProblems; more > 0 {
-		ps = append(ps[:maxProblems:maxProblems], languages.Problem{What: fmt.Sprintf("%d more", more)})
+		what := fmt.Sprintf("%d more", more)
+		if len(ps) >= maxNoted {
+			what = "many more"
+		}
+		ps = append(ps[:maxProblems:maxProblems], languages.Problem{What: what})
 	}
 	return ps
 }
 
 // fail notes that the element makes the document wrong.
 func (c *compiler) fail(e *etree.Element, what, hint string) {
-	c.failAt(c.placeOf(e), what, hint)
+	if !c.hopeless() {
+		c.failAt(c.placeOf(e), what, hint)
+	}
 }
 
 func (c *compiler) failAt(p request.Place, what, hint string) {
-	if len(c.errors) < maxNoted {
+	if !c.hopeless() {
 		c.errors = append(c.errors, languages.Problem{Place: p, What: what, Hint: hint})
 	}
 }

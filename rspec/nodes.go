@@ -105,6 +105,9 @@ func (c *compiler) xen(e *etree.Element, n *request.Node) {
 	n.Capacity = wish.Or(n.Capacity)
 }
 
+// maxAddresses bounds those of one interface.
+const maxAddresses = 100
+
 // iface compiles an interface of a node of ours.
 func (c *compiler) iface(e *etree.Element, example string) request.Interface {
 	i := request.Interface{ID: c.clientID(e, "interface", example), Place: c.placeOf(e)}
@@ -119,7 +122,11 @@ func (c *compiler) iface(e *etree.Element, example string) request.Interface {
 			c.fail(e, fmt.Sprintf("mac_address %q", mac), "write six bytes, such as 02:00:00:00:00:01, not a multicast address")
 		}
 	}
-	for _, ip := range c.childrenOf(e, "ip") {
+	for n, ip := range c.childrenOf(e, "ip") {
+		if n == maxAddresses {
+			c.fail(ip, fmt.Sprintf("more than %d addresses on interface %q", maxAddresses, i.ID), "")
+			break
+		}
 		p, ok := c.address(ip)
 		if !ok {
 			continue

@@ -76,6 +76,9 @@ func (s *schemaChecker) note(e *etree.Element, format string, args ...any) {
 }
 
 func (s *schemaChecker) element(e *etree.Element, is shape) {
+	if len(s.problems) >= maxNoted {
+		return
+	}
 	s.attributes(e, is)
 	for _, c := range e.Child {
 		switch c := c.(type) {

@@ -21,7 +21,7 @@ import (
 type Limits struct {
 	Bytes    int // length of the document; default 16 MiB
 	Depth    int // nesting of elements; default 100
-	Elements int // elements and attributes together; default 2,000,000
+	Elements int // elements and attributes together; default 1,000,000
 }
 
 func (l Limits) orDefault() Limits {
@@ -32,7 +32,7 @@ func (l Limits) orDefault() Limits {
 		l.Depth = 100
 	}
 	if l.Elements == 0 {
-		l.Elements = 2_000_000
+		l.Elements = 1_000_000
 	}
 	return l
 }
@@ -83,7 +83,7 @@ func (t *tree) errSyntax(offset int, what, hint string) error {
 // nor entities, and follows no reference.
 func read(document []byte, limits Limits) (*tree, error) {
 	limits = limits.orDefault()
-	t := &tree{spans: make(map[*etree.Element]*span, len(document)/100)}
+	t := &tree{spans: make(map[*etree.Element]*span, min(len(document)/100, 10_000))}
 	if len(document) > limits.Bytes {
 		return nil, t.errSyntax(-1, fmt.Sprintf("document of %d bytes: longer than %d", len(document), limits.Bytes), "")
 	}
