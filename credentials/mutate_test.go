@@ -204,9 +204,10 @@ func chainIDs(doc string) []string {
 // Nothing counts that xmlsec1 refuses, and what xmlsec1 takes and does not
 // count is refused by a rule of our own.
 func TestMutationsAgainstXmlsec1(t *testing.T) {
-	n := 300
+	// xmlsec1 checks many good documents in one run, and bad ones one by one.
+	n, most := 2000, 150
 	if os.Getenv("CROFT_SOAK") != "" {
-		n = 20_000
+		n, most = 20_000, 20_000
 	}
 	f := newFixture(t)
 	root := filepath.Join(f.dir, "root.pem")
@@ -255,7 +256,7 @@ func TestMutationsAgainstXmlsec1(t *testing.T) {
 			for _, id := range ids {
 				accepted[signatureOver(id)] = append(accepted[signatureOver(id)], name)
 			}
-		case bySignature(err) && ids == nil && doc[:1] == "<": // not well-formed
+		case bySignature(err) && ids == nil: // not well-formed
 			bad++
 			writeFile(t, name, []byte(doc))
 			refused["//*"] = append(refused["//*"], name)
@@ -275,6 +276,8 @@ func TestMutationsAgainstXmlsec1(t *testing.T) {
 		}
 	}
 	for xpath, files := range refused {
+		files = files[:min(len(files), most)]
+		most -= len(files)
 		says := xmlsec1Refuses(t, root, xpath, 1, files)
 		for _, file := range files {
 			if _, ok := says[file]; !ok {
