@@ -18,8 +18,6 @@ import (
 	"croft/am/v3"
 	"croft/am/wire"
 	"croft/credentials"
-	"croft/internal/openssl"
-	"croft/urn"
 	"croft/xmlrpc"
 )
 
@@ -43,9 +41,19 @@ type Config struct {
 // API answers calls of all versions of the AM API.
 type API struct {
 	Config
-	slots    chan struct{}
+	slots    chan struct{} // of calls being done
+	large    chan struct{} // of large requests being read
 	versions []version
 }
+
+const (
+	// largeRequest is from how many bytes on a request is large: as many large
+	// ones as calls may be under way at a time, so that many of them do not take
+	// all memory, and those who send them slowly hold up only each other.
+	largeRequest = 1 << 20
+	// strangersRequest is how much is read of those who are nobody here.
+	strangersRequest = 1 << 20
+)
 
 // version is one face of the service.
 type version struct {
@@ -58,11 +66,11 @@ type version struct {
 
 // New makes an API.
 func New(c Config) *API {
-	a := &API{Config: c, slots: make(chan struct{}, c.ConcurrentCalls)}
+	a := &API{Config: c, slots: make(chan struct{}, c.ConcurrentCalls), large: make(chan struct{}, c.ConcurrentCalls)}
 	session := wire.Session{Verifier: c.Verifier}
 	three := &v3.API{Service: c.Service, Session: session}
 	two := &v2.API{Service: c.Service, Session: session}
-	federation := &faa.API{V3: three}
+	federation := faa.New(c.Service, session)
 	a.versions = []version{
 		{key: "3", paths: []string{"/am/3.0", "/", "/RPC2"}, methods: three.Methods(), reply: wire.Reply, apiKey: "geni_api"},
 		{key: "2", paths: []string{"/am/2.0"}, methods: two.Methods(), reply: wire.Reply, apiKey: "geni_api"},
@@ -110,22 +118,57 @@ func (a *API) handle(v version, chains Chains) http.Handler {
 			return a.call(ctx, v, name, method, params), nil
 		}
 	}
-	server.Methods["system.listMethods"] = func(context.Context, []any) (any, error) { return listMethods(server.Methods), nil }
-	server.Methods["system.methodHelp"] = func(_ context.Context, params []any) (any, error) { return methodHelp(server.Methods, params) }
-	server.Methods["system.methodSignature"] = func(_ context.Context, params []any) (any, error) {
-		return methodSignature(server.Methods, params)
+	introspect := func(name string, do func(params []any) (any, error)) {
+		server.Methods[name] = func(ctx context.Context, params []any) (any, error) {
+			in := incomingOf(ctx)
+			in.method = name
+			value, err := do(params)
+			if err == nil {
+				a.audit(ctx, in, v, name, &wire.Call{}, nil)
+			}
+			return value, err
+		}
 	}
+	introspect("system.listMethods", func([]any) (any, error) { return listMethods(server.Methods), nil })
+	introspect("system.methodHelp", func(params []any) (any, error) { return methodHelp(v.key, server.Methods, params) })
+	introspect("system.methodSignature", func(params []any) (any, error) { return methodSignature(v.key, server.Methods, params) })
 	server.TooLarge = func(ctx context.Context, e *xmlrpc.LimitError) (any, error) {
-		in := incomingOf(ctx)
 		err := fmt.Errorf("%w: %w", wire.ErrTooBig, e)
-		a.audit(ctx, in, v, "", &wire.Call{}, err)
+		a.audit(ctx, incomingOf(ctx), v, "", &wire.Call{}, err)
 		return v.reply(nil, "", err), nil
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		in := &incoming{began: a.Clock(), from: remote(r), baseURL: a.baseURL(r)}
-		in.chain, in.err = chains(r)
-		server.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), incomingKey{}, in)))
+		ctx := context.WithValue(r.Context(), incomingKey{}, in)
+		if r.ContentLength < 0 || r.ContentLength > largeRequest {
+			select {
+			case a.large <- struct{}{}:
+				defer func() { <-a.large }()
+			default:
+				w.Header().Set("Retry-After", "1")
+				http.Error(w, wire.ErrServerBusy.Error(), http.StatusServiceUnavailable)
+				a.audit(ctx, in, v, "", &wire.Call{}, wire.ErrServerBusy)
+				return
+			}
+		}
+		in.caller, in.err = a.identify(r, chains)
+		if in.err != nil {
+			r.Body = http.MaxBytesReader(w, r.Body, strangersRequest)
+		}
+		server.ServeHTTP(w, r.WithContext(ctx))
+		if !in.audited {
+			a.auditUnread(ctx, in, v, r.Method)
+		}
 	})
+}
+
+// identify finds out who calls.
+func (a *API) identify(r *http.Request, chains Chains) (*credentials.Caller, error) {
+	chain, err := chains(r)
+	if err != nil {
+		return nil, &credentials.Refusal{Text: "no client certificate: " + err.Error(), Err: err}
+	}
+	return a.Trust.Identify(chain)
 }
 
 // incoming is what is known of an HTTP request when its call is read.
@@ -133,8 +176,11 @@ type incoming struct {
 	began   time.Time
 	from    string
 	baseURL string
-	chain   []*openssl.Certificate
-	err     error // why there is no chain
+	caller  *credentials.Caller
+	err     error // why there is no caller
+
+	method  string // if it is one of those about methods
+	audited bool
 }
 
 type incomingKey struct{}
@@ -162,13 +208,9 @@ func (a *API) guarded(ctx context.Context, in *incoming, c *wire.Call, method wi
 		return nil, "", wire.ErrServerBusy
 	}
 	if in.err != nil {
-		return nil, "", &credentials.Refusal{Text: "no client certificate: " + in.err.Error()}
+		return nil, "", in.err
 	}
-	caller, err := a.Trust.Identify(in.chain)
-	if err != nil {
-		return nil, "", err
-	}
-	c.Caller = caller
+	c.Caller = in.caller
 	return method(ctx, c, params)
 }
 
@@ -180,56 +222,6 @@ func (a *API) baseURL(r *http.Request) string {
 	scheme, rest, _ := strings.Cut(a.URL, "://")
 	host, _, _ := strings.Cut(rest, "/")
 	return scheme + "://" + host
-}
-
-// audit writes the one line that every call leaves. No credential is in it,
-// only which one it was.
-func (a *API) audit(ctx context.Context, in *incoming, v version, method string, c *wire.Call, err error) {
-	code := wire.CodeOf(err)
-	attrs := []slog.Attr{
-		slog.String("api", v.key), slog.String("method", method), slog.String("code", code.String()),
-		slog.Duration("took", a.Clock().Sub(in.began)), slog.String("from", in.from),
-	}
-	if c.Caller != nil {
-		attrs = append(attrs, slog.String("caller", c.Caller.URN.String()))
-	}
-	if p := c.Principal; p != nil {
-		if !p.User.IsZero() && !p.User.Equal(c.Caller.URN) {
-			attrs = append(attrs, slog.String("user", p.User.String()))
-		}
-		for _, used := range p.Used() {
-			attrs = append(attrs, slog.String("by", used.String()))
-		}
-	}
-	if len(c.Targets) > 0 {
-		attrs = append(attrs, slog.String("on", joinURNs(c.Targets)))
-	}
-	level := slog.LevelInfo
-	if err != nil {
-		attrs = append(attrs, slog.String("error", err.Error()))
-	}
-	if code == wire.ServerError {
-		level = slog.LevelError
-	}
-	a.Log.LogAttrs(ctx, level, "call", attrs...)
-}
-
-// urnsLogged bounds how many URNs of a call are logged.
-const urnsLogged = 4
-
-func joinURNs(urns []urn.URN) string {
-	var b strings.Builder
-	for i, u := range urns {
-		if i == urnsLogged {
-			fmt.Fprintf(&b, " and %d more", len(urns)-i)
-			break
-		}
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		b.WriteString(u.String())
-	}
-	return b.String()
 }
 
 func remote(r *http.Request) string {

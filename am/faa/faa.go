@@ -7,6 +7,8 @@ package faa
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"strings"
 
 	"croft/aggregate"
@@ -16,15 +18,23 @@ import (
 
 // API answers the calls of the Federation AM API.
 type API struct {
-	V3 *v3.API
+	v3 *v3.API
+}
+
+// New makes an API.
+func New(service *aggregate.Service, session wire.Session) *API {
+	return &API{v3: &v3.API{Service: service, Session: session, Strict: true}}
 }
 
 // Key is the version's name in api_versions.
 const Key = "faa1"
 
+// number is the version as a number, in the member :api.
+const number = 1
+
 // Methods lists the calls by their names on the wire.
 func (a *API) Methods() map[string]wire.Method {
-	calls := a.V3.Methods()
+	calls := a.v3.Methods()
 	methods := make(map[string]wire.Method, len(calls))
 	for name, call := range calls {
 		methods[name] = a.translate(name, call)
@@ -33,8 +43,9 @@ func (a *API) Methods() map[string]wire.Method {
 	return methods
 }
 
-// versioned are the calls whose last argument but one is the RSpec version.
-var versioned = map[string]bool{"ListResources": true, "Provision": true, "Describe": true}
+// versioned are the calls whose last argument but one is the RSpec version,
+// and how many arguments they have.
+var versioned = map[string]int{"ListResources": 3, "Provision": 4, "Describe": 4}
 
 // actionAt is where the action stands among the arguments of
 // PerformOperationalAction.
@@ -42,62 +53,75 @@ const actionAt = 2
 
 func (a *API) translate(name string, call wire.Method) wire.Method {
 	return func(ctx context.Context, c *wire.Call, params []any) (any, string, error) {
+		var value any
+		var output string
 		params, err := arguments(name, params)
-		if err != nil {
-			return nil, "", err
+		if err == nil {
+			value, output, err = call(ctx, c, params)
 		}
-		value, output, err := call(ctx, c, params)
 		if err != nil {
-			return nil, "", err
-		}
-		if s, ok := value.(map[string]any); ok && name == "Describe" {
-			if list, ok := s["geni_slivers"].([]any); ok && len(list) == 0 {
-				return nil, "", &aggregate.Error{Op: "describe", Kind: aggregate.NotFound, Err: errNothing}
-			}
+			return nil, "", renamed(err)
 		}
 		return results(value), output, nil
 	}
 }
 
-type constError string
-
-func (e constError) Error() string { return string(e) }
-
-const errNothing = constError("the slice has no slivers here")
+// renamed names arguments and options in an error as this version does.
+func renamed(err error) error {
+	var arg *wire.ArgError
+	if !errors.As(err, &arg) {
+		return err
+	}
+	rename := strings.NewReplacer("options.geni_rspec_version", "rspec_version", "geni_", ":", "expiration_time", ":end_time")
+	return &wire.ArgError{Where: rename.Replace(arg.Where), What: arg.What}
+}
 
 // arguments turns the arguments of a call into those of version 3.
 func arguments(name string, params []any) ([]any, error) {
-	params = append([]any{}, params...)
 	if len(params) == 0 {
 		return params, nil
 	}
+	params = slices.Clone(params)
 	last := len(params) - 1
-	options := map[string]any{}
-	given, ok := params[last].(map[string]any)
-	if !ok {
+	var given map[string]any
+	switch v := params[last].(type) {
+	case nil:
+	case map[string]any:
+		given = v
+	default:
 		return nil, &wire.ArgError{Where: "options", What: "want a struct as the last argument"}
 	}
+	options := make(map[string]any, len(given)+1)
 	for k, v := range given {
+		if _, twice := given[":"+strings.TrimPrefix(k, "geni_")]; twice && !strings.HasPrefix(k, ":") {
+			continue // this version's own name counts
+		}
 		options[geni(k)] = v
 	}
-	if versioned[name] {
-		if last < 1 {
-			return nil, &wire.ArgError{Where: "rspec_version", What: "missing: want a struct {type, version} before the options"}
+	params[last] = options
+	if want, ok := versioned[name]; ok {
+		switch {
+		case len(params) == want:
+			options["geni_rspec_version"] = plain(params[last-1])
+			params = append(params[:last-1], options)
+		case len(params) == want-1 && options["geni_rspec_version"] != nil:
+			// The document's example of ListResources has it so.
+			options["geni_rspec_version"] = plain(options["geni_rspec_version"])
+		default:
+			return nil, &wire.ArgError{Where: "rspec_version", What: "want a struct {type, version} as the last argument but one, before the options"}
 		}
-		options["geni_rspec_version"] = plain(params[last-1])
-		params = append(params[:last-1], options)
-	} else {
-		params[last] = options
 	}
-	for i, v := range params {
-		if list, ok := v.([]any); ok {
+	if i := credentialsAt(name); i < len(params) {
+		if list, ok := params[i].([]any); ok {
 			params[i] = credentialList(list)
 		}
 	}
 	if users, ok := options["geni_users"].([]any); ok {
+		users = slices.Clone(users)
 		for i, u := range users {
 			users[i] = plain(u)
 		}
+		options["geni_users"] = users
 	}
 	if name == "PerformOperationalAction" && len(params) > actionAt {
 		if action, ok := params[actionAt].(string); ok {
@@ -105,6 +129,14 @@ func arguments(name string, params []any) ([]any, error) {
 		}
 	}
 	return params, nil
+}
+
+// credentialsAt is where the credentials stand among the arguments of a call.
+func credentialsAt(name string) int {
+	if name == "ListResources" {
+		return 0
+	}
+	return 1
 }
 
 // geni is the name of version 3 for one of this version.
@@ -187,23 +219,26 @@ func colon(name string) string {
 	return name
 }
 
-func (a *API) getVersion(_ context.Context, c *wire.Call, _ []any) (any, string, error) {
-	types := a.V3.Session.CredentialTypes()
+func (a *API) getVersion(_ context.Context, c *wire.Call, params []any) (any, string, error) {
+	if err := wire.OptionsOnly(params); err != nil {
+		return nil, "", err
+	}
+	types := a.v3.Session.CredentialTypes()
 	for i, t := range types {
 		s := t.(map[string]any)
 		types[i] = map[string]any{":type": s["geni_type"], ":version": s["geni_version"]}
 	}
 	return map[string]any{
-		":api":                    Key,
+		":api":                    number,
 		":api_versions":           c.URLs(),
-		":request_rspec_versions": wire.VersionStructs(a.V3.Service.RequestVersions()),
-		":ad_rspec_versions":      wire.VersionStructs(a.V3.Service.AdvertisementVersions()),
+		":request_rspec_versions": wire.VersionStructs(a.v3.Service.RequestVersions()),
+		":ad_rspec_versions":      wire.VersionStructs(a.v3.Service.AdvertisementVersions()),
 		":credential_types":       types,
 		":single_allocation":      false,
 		":allocate":               ":many",
 		":am_type":                []any{"croft"},
 		":am_code_version":        "1",
-		"croft:urn":               a.V3.Service.Manager().String(),
+		"croft:urn":               a.v3.Service.Manager().String(),
 	}, "", nil
 }
 

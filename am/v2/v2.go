@@ -35,8 +35,8 @@ func (a *API) Methods() map[string]wire.Method {
 }
 
 func (a *API) getVersion(_ context.Context, c *wire.Call, params []any) (any, string, error) {
-	if len(params) > 1 {
-		return nil, "", &wire.ArgError{Where: "arguments", What: fmt.Sprintf("want none, or options, got %d", len(params))}
+	if err := wire.OptionsOnly(params); err != nil {
+		return nil, "", err
 	}
 	return map[string]any{
 		"geni_api":                    2,

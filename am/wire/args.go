@@ -53,6 +53,15 @@ func NewArgs(values []any, names ...string) (*Args, error) {
 	return &Args{names: names, values: values}, nil
 }
 
+// OptionsOnly checks the arguments of GetVersion: options, which alone there
+// may be left out.
+func OptionsOnly(values []any) error {
+	if len(values) > 1 {
+		return wrong("arguments", "want none, or options, got %d", len(values))
+	}
+	return nil
+}
+
 func (a *Args) get(name string) any {
 	for i, n := range a.names {
 		if n == name {
