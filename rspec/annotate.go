@@ -178,36 +178,29 @@ func (a *annotation) nodeInterfaces(e *etree.Element, s *slivers.Sliver) []fragm
 }
 
 // ips completes the addresses of an interface and returns those that the
-// document does not have.
+// document does not have. What it says is left as it is, also where it says
+// nothing ("", 0.0.0.0).
 func (a *annotation) ips(e *etree.Element, addresses []netip.Prefix) []fragment {
-	elements := a.childrenOf(e, "ip")
-	taken := map[*etree.Element]bool{}
-	match := func(is func(netip.Addr) bool) *etree.Element {
-		for _, ip := range elements {
-			text, _, _ := strings.Cut(attr(ip, "address"), "/")
-			if addr, err := netip.ParseAddr(text); err == nil && !taken[ip] && is(addr.Unmap()) {
-				taken[ip] = true
-				return ip
-			}
+	elements := map[netip.Addr]*etree.Element{}
+	for _, ip := range a.childrenOf(e, "ip") {
+		text, _, _ := strings.Cut(attr(ip, "address"), "/")
+		if addr, err := netip.ParseAddr(text); err == nil {
+			elements[addr.Unmap()] = ip
 		}
-		return nil
 	}
 	var kids []fragment
 	for _, p := range addresses {
-		ip := match(func(q netip.Addr) bool { return q == p.Addr() })
-		if ip == nil {
-			if ip = match(netip.Addr.IsUnspecified); ip != nil {
-				a.setAttr(&a.edits, ip, "address", p.Addr().String())
-			}
-		}
+		ip := elements[p.Addr()]
 		if ip == nil {
 			kids = append(kids, ipFragment(e, p))
 			continue
 		}
-		if mask := attr(ip, "netmask"); mask == "" && !strings.Contains(attr(ip, "address"), "/") || mask == "0.0.0.0" || mask == "0" {
+		if _, ok := lookupAttr(ip, "netmask"); !ok && !strings.Contains(attr(ip, "address"), "/") {
 			a.setAttr(&a.edits, ip, "netmask", netmask(p))
 		}
-		a.setMissing(ip, "type", addressType(p))
+		if _, ok := lookupAttr(ip, "type"); !ok {
+			a.setAttr(&a.edits, ip, "type", addressType(p))
+		}
 	}
 	return kids
 }

@@ -95,11 +95,11 @@ func inOrder(ps []languages.Problem) []languages.Problem {
 		return a.Place.Column - b.Place.Column
 	})
 	if more := len(ps) - maxProblems; more > 0 {
-		what := fmt.Sprintf("%d more", more)
+		what := fmt.Sprintf("%d more problems from here on", more)
 		if len(ps) >= maxNoted {
-			what = "many more"
+			what = "many more problems from here on"
 		}
-		ps = append(ps[:maxProblems:maxProblems], languages.Problem{What: what})
+		ps = append(ps[:maxProblems:maxProblems], languages.Problem{Place: ps[maxProblems].Place, What: what})
 	}
 	return ps
 }

@@ -138,15 +138,11 @@ func mayChange(e *etree.Element, a etree.Attr) bool {
 	switch e.Tag + "/" + a.Key {
 	case "rspec/type", "rspec/schemaLocation", "rspec/generated", "rspec/expires":
 		return true
-	case "node/component_manager_id", "ip/type":
+	case "node/component_manager_id":
 		return value == ""
 	case "node/component_id":
 		_, err := urn.Parse(value)
 		return err != nil
-	case "ip/netmask":
-		return value == "" || value == "0.0.0.0"
-	case "ip/address":
-		return value == "0.0.0.0"
 	}
 	return false
 }

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"errors"
 	"net/netip"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/beevik/etree"
 
 	"croft/languages"
 	"croft/rspec"
@@ -271,7 +274,7 @@ func TestManifestLogins(t *testing.T) {
 
 // A request that left things open has them in its manifest.
 func TestManifestFillsIn(t *testing.T) {
-	document := asked(`<node client_id="a" component_manager_id="" exclusive="false"><interface client_id="a:0"><ip address="0.0.0.0" netmask=""/></interface><interface client_id="a:1"><ip address="10.0.0.1" netmask="" type=""/></interface></node>`)
+	document := asked(`<node client_id="a" component_manager_id="" exclusive="false"><interface client_id="a:0"><ip address="0.0.0.0" netmask=""/></interface><interface client_id="a:1"><ip address="10.0.0.1"/></interface></node>`)
 	all := place(compile(t, document, scope()).Request, 1)
 	all[0].Node.Exclusive = true
 	all[0].Node.Interfaces[0].Addresses = []netip.Prefix{netip.MustParsePrefix("10.1.0.1/20"), netip.MustParsePrefix("fd00::1/64")}
@@ -279,6 +282,7 @@ func TestManifestFillsIn(t *testing.T) {
 	for _, want := range []string{
 		`exclusive="true"`, `component_manager_id="urn:publicid:IDN+example.org+authority+cm"`,
 		`<sliver_type name="namespace"><disk_image name="urn:publicid:IDN+example.org+image+debian12"/></sliver_type>`,
+		`<ip address="0.0.0.0" netmask=""/>`,
 		`<ip address="10.1.0.1" netmask="255.255.240.0" type="ipv4"/>`,
 		`<ip address="fd00::1" netmask="64" type="ipv6"/>`,
 		`<ip address="10.0.0.1" netmask="255.255.255.0" type="ipv4"/>`,
@@ -288,4 +292,52 @@ func TestManifestFillsIn(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, m)
 		}
 	}
+}
+
+// TestManifestCanonical has xmllint compare manifests, less what was added,
+// with their requests as canonical XML.
+func TestManifestCanonical(t *testing.T) {
+	schemaTool(t)
+	requests := goodRequests(t)
+	delete(requests, "lan-of-three")   // has an empty component_manager_id, which is filled in
+	delete(requests, "prefixed-xml11") // has a relative namespace, which libxml2 does not canonicalize
+	for name, document := range requests {
+		t.Run(name, func(t *testing.T) {
+			c := compile(t, document, scope())
+			m := manifest(t, rspec.ManifestInput{
+				Documents: []slivers.Document{original(1, document)}, Slivers: provision(place(c.Request, 1)), Version: c.Version, Now: noon,
+			})
+			before, err := parse(document)
+			if err != nil {
+				t.Fatal(err)
+			}
+			after, err := parse(m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			strip(before.Root(), after.Root())
+			if a, b := canonical(t, before), canonical(t, after); a != b {
+				t.Errorf("the request is\n%s\nthe manifest without its additions\n%s", a, b)
+			}
+		})
+	}
+}
+
+func canonical(t *testing.T, d *etree.Document) string {
+	t.Helper()
+	for _, key := range []string{"type", "generated", "expires", "xsi:schemaLocation"} {
+		d.Root().RemoveAttr(key)
+	}
+	d.WriteSettings = etree.WriteSettings{CanonicalText: true, CanonicalAttrVal: true}
+	text, err := d.WriteToBytes()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command("xmllint", "--nonet", "--c14n", "-")
+	command.Stdin = bytes.NewReader(text)
+	out, err := command.Output()
+	if err != nil {
+		t.Fatalf("xmllint --c14n: %v", err)
+	}
+	return string(out)
 }
