@@ -34,7 +34,7 @@ func (d *Driver) Exec(ctx context.Context, sliver urn.URN, c drivers.Command) er
 	if len(c.Args) == 0 {
 		return fmt.Errorf("exec in node %s: no command given", sliver)
 	}
-	if err := d.exec(ctx, n, c); err != nil {
+	if err := d.exec(ctx, n, p, c); err != nil {
 		var exit *drivers.ExitError
 		if p.ended() && !errors.As(err, &exit) {
 			err = errors.Join(err, drivers.ErrNotRunning)
@@ -44,8 +44,8 @@ func (d *Driver) Exec(ctx context.Context, sliver urn.URN, c drivers.Command) er
 	return nil
 }
 
-func (d *Driver) exec(ctx context.Context, n *node, c drivers.Command) error {
-	conn, err := d.dialControl(ctx, n)
+func (d *Driver) exec(ctx context.Context, n *node, p *initProcess, c drivers.Command) error {
+	conn, err := d.dialControl(ctx, n, p)
 	if err != nil {
 		return err
 	}
@@ -139,8 +139,8 @@ func exitStatus(status int) error {
 }
 
 // setAccounts tells a running node who its users are.
-func (d *Driver) setAccounts(ctx context.Context, n *node, users []request.User) error {
-	conn, err := d.dialControl(ctx, n)
+func (d *Driver) setAccounts(ctx context.Context, n *node, p *initProcess, users []request.User) error {
+	conn, err := d.dialControl(ctx, n, p)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (d *Driver) setAccounts(ctx context.Context, n *node, users []request.User)
 // dialControl connects to a node's init. The socket lies where only the host's
 // root gets, so that the node asks for no proof; its host key tells that it is
 // the node.
-func (d *Driver) dialControl(ctx context.Context, n *node) (*ssh.Client, error) {
+func (d *Driver) dialControl(ctx context.Context, n *node, p *initProcess) (*ssh.Client, error) {
 	key, err := d.hostKey(n)
 	if err != nil {
 		return nil, err
@@ -182,8 +182,14 @@ func (d *Driver) dialControl(ctx context.Context, n *node) (*ssh.Client, error) 
 		return nil, fmt.Errorf("reach the node's init: %w", err)
 	}
 	defer dir.Close()
-	var dialer net.Dialer
-	c, err := dialer.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/control", dir.Fd()))
+	var c net.Conn
+	// From inside the node's network: the node's end of the connection belongs
+	// to the network that this end is in, and must not be of the host's.
+	err = inNetwork(p, func() error {
+		var dialer net.Dialer
+		c, err = dialer.DialContext(ctx, "unix", fmt.Sprintf("/proc/self/fd/%d/control", dir.Fd()))
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("reach the node's init: %w", err)
 	}

@@ -452,10 +452,11 @@ func (d *Driver) updateUsers(ctx context.Context, n *node, users []request.User)
 	if err := d.change(n, func(r *nodeRecord) { r.Node.Users = slices.Clone(users) }); err != nil {
 		return err
 	}
-	if n.running() == nil {
+	p := n.running()
+	if p == nil {
 		return nil
 	}
-	return d.setAccounts(ctx, n, users)
+	return d.setAccounts(ctx, n, p, users)
 }
 
 // Remove implements drivers.Driver.

@@ -1,7 +1,14 @@
 package namespace
 
+import (
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+)
+
 // CgroupName names the driver's own group for the tests.
 func (d *Driver) CgroupName() string { return d.cgroups.name }
 
 // CgroupDirs are where the driver's groups lie.
 func (d *Driver) CgroupDirs() []string { return d.cgroups.dirs }
+
+func enter(ns netns.NsHandle) error { return unix.Setns(int(ns), unix.CLONE_NEWNET) }

@@ -13,7 +13,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"croft/drivers"
 	"croft/drivers/driverstest"
@@ -183,3 +186,13 @@ func traces(t *testing.T, dir string, d *namespace.Driver) []string {
 	}
 	return out
 }
+
+// inheritable lets programs that are started inherit a file.
+func inheritable(t *testing.T, f *os.File) {
+	t.Helper()
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETFD, 0); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func ownerOf(st os.FileInfo) uint32 { return st.Sys().(*syscall.Stat_t).Uid }

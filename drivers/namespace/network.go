@@ -80,32 +80,25 @@ func (f *fabric) ensure() error {
 		return fmt.Errorf("make the network of the links: %w", err)
 	}
 	file.Close()
-	made := make(chan error, 1)
-	go func() {
-		// The thread is never unlocked: it ends with the goroutine, and with
-		// it its hold on the new namespace.
-		runtime.LockOSThread()
-		made <- func() error {
-			if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-				return fmt.Errorf("make a network namespace: %w", err)
+	err = onThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("make a network namespace: %w", err)
+		}
+		for _, set := range []struct{ name, value string }{
+			// No address ever, also no link-local one: bridges forward
+			// frames and say nothing themselves.
+			{"ipv6/conf/all/disable_ipv6", "1"},
+			{"ipv6/conf/default/disable_ipv6", "1"},
+			{"ipv4/ip_forward", "0"},
+		} {
+			err := os.WriteFile("/proc/sys/net/"+set.name, []byte(set.value), 0)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("set %s: %w", set.name, err)
 			}
-			for _, set := range []struct{ name, value string }{
-				// No address ever, also no link-local one: bridges forward
-				// frames and say nothing themselves.
-				{"ipv6/conf/all/disable_ipv6", "1"},
-				{"ipv6/conf/default/disable_ipv6", "1"},
-				{"ipv4/ip_forward", "0"},
-			} {
-				err := os.WriteFile("/proc/sys/net/"+set.name, []byte(set.value), 0)
-				if err != nil && !errors.Is(err, fs.ErrNotExist) {
-					return fmt.Errorf("set %s: %w", set.name, err)
-				}
-			}
-			own := fmt.Sprintf("/proc/self/task/%d/ns/net", unix.Gettid())
-			return unix.Mount(own, f.pin, "", unix.MS_BIND, "")
-		}()
-	}()
-	if err := <-made; err != nil {
+		}
+		return unix.Mount("/proc/thread-self/ns/net", f.pin, "", unix.MS_BIND, "")
+	})
+	if err != nil {
 		os.Remove(f.pin)
 		return fmt.Errorf("make the network of the links: %w", err)
 	}
@@ -334,17 +327,31 @@ func (f *fabric) erase(names ...string) error {
 func portGroup(node int) uint32 { return uint32(node) + 1 }
 
 // inNetwork runs f on a thread that is in the network namespace of a process,
-// so that the sockets it opens belong there. The thread ends afterwards.
+// so that the sockets it opens belong there.
 func inNetwork(p *initProcess, f func() error) error {
+	return onThread(func() error {
+		err := p.control(func(fd int) error { return unix.Setns(fd, unix.CLONE_NEWNET) })
+		if err != nil {
+			return fmt.Errorf("enter the node's network: %w", err)
+		}
+		return f()
+	})
+}
+
+// onThread runs f on a thread of its own that ends afterwards, and with it
+// what f has changed of the thread.
+func onThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
-		err := p.control(func(fd int) error { return unix.Setns(fd, unix.CLONE_NEWNET) })
-		if err != nil {
-			done <- fmt.Errorf("enter the node's network: %w", err)
-			return
+		if unix.Gettid() != unix.Getpid() {
+			done <- f()
+			return // locked: the thread ends with the goroutine
 		}
-		done <- f()
+		// The main thread never ends. It is kept busy while another one is
+		// found.
+		done <- onThread(f)
+		runtime.UnlockOSThread()
 	}()
 	return <-done
 }
