@@ -81,6 +81,7 @@ var refused = map[string]struct {
 	"entities":               {doc: "<!DOCTYPE a [<!ENTITY e 'x'>]><a>&e;</a>", own: RuleDTD},
 	"external entity":        {doc: "<!DOCTYPE a [<!ENTITY e SYSTEM 'file:///etc/passwd'>]><a>&e;</a>", own: RuleDTD},
 	"version 1.1":            {doc: "<?xml version='1.1'?><a/>", own: RuleVersion},
+	"zero byte at the end":   {doc: "<a/>\x00<b/>", own: RuleEncoding},
 	"latin 1":                {doc: "<?xml version='1.0' encoding='ISO-8859-1'?><a>\xe9</a>", own: RuleEncoding},
 	"unbound prefix":         {doc: "<p:a/>", own: RuleNamespace},
 	"unbound attribute":      {doc: "<a p:b=''/>", own: RuleNamespace},

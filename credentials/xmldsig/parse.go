@@ -40,6 +40,9 @@ func Parse(data []byte, limits Limits) (*Document, error) {
 	if len(data) > limits.Bytes {
 		return nil, refuse(RuleLimit, "document of %d bytes, more than %d", len(data), limits.Bytes)
 	}
+	if bytes.IndexByte(data, 0) >= 0 {
+		return nil, refuse(RuleEncoding, "a zero byte, at which some programs stop reading")
+	}
 	if !utf8.Valid(data) {
 		return nil, refuse(RuleEncoding, "not UTF-8")
 	}
