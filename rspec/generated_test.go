@@ -185,7 +185,7 @@ func (a *author) link(interfaces []string) {
 // additions; some of its slivers, and several requests together, make
 // documents that are well-formed and have those slivers.
 func TestManifestOfAnything(t *testing.T) {
-	for seed := range uint64(400) {
+	for seed := range uint64(200) {
 		var documents []slivers.Document
 		var all []slivers.Sliver
 		for part := range slivers.DocumentID(3) {

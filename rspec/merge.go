@@ -65,12 +65,9 @@ func (m *manifest) embedded(base, part *annotation, seen foreign) string {
 	keys := part.foreignKeys()
 	differing := m.differingDeclarations(base, part)
 	for e := range root.ChildElementsSeq() {
-		if key := keys[e]; key != "" {
-			if seen[key] {
-				part.removeElement(&part.edits, e)
-				continue
-			}
-			seen[key] = true
+		if key := keys[e]; key != "" && seen[key] {
+			part.removeElement(&part.edits, e)
+			continue
 		}
 		var prefixes map[string]bool
 		if len(differing) > 0 {
@@ -82,6 +79,9 @@ func (m *manifest) embedded(base, part *annotation, seen foreign) string {
 				part.setAttr(&part.edits, e, d.key, d.value)
 			}
 		}
+	}
+	for _, key := range keys {
+		seen[key] = true
 	}
 	s := part.spans[root]
 	return string(bytes.TrimRight(part.edits.apply(part.text, s.startEnd, s.end), " \t\r\n"))
