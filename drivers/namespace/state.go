@@ -201,11 +201,3 @@ func writeJSON(file string, what any, durable bool) error {
 	}
 	return nil
 }
-
-// removeTree removes a directory whatever users have put into it.
-func removeTree(dir string) error {
-	if err := os.RemoveAll(dir); err != nil {
-		return fmt.Errorf("remove %s: %w", dir, err)
-	}
-	return nil
-}
