@@ -137,8 +137,10 @@ func available(h *inventory.Host, occupancy mapping.Occupancy) bool {
 	case !h.Shared:
 		return use.Slivers == 0
 	}
+	// What is not counted does not run out.
 	left := h.Capacity.Minus(use.Amount)
-	return left.Cores > 0 && left.Memory > 0
+	return (h.Capacity.Cores == 0 || left.Cores > 0) && (h.Capacity.Memory == 0 || left.Memory > 0) &&
+		(h.Capacity.Disk == 0 || left.Disk > 0)
 }
 
 // manifest renders slivers of a slice.

@@ -177,7 +177,7 @@ func existingNodes(have []slivers.Sliver) []mapping.ExistingNode {
 		if v.Node == nil {
 			continue
 		}
-		n := mapping.ExistingNode{ID: v.ClientID, Host: v.Node.Host}
+		n := mapping.ExistingNode{ID: v.ClientID, Host: v.Node.Host, SliverType: v.Node.SliverType}
 		for _, i := range v.Node.Interfaces {
 			n.Interfaces = append(n.Interfaces, mapping.ExistingInterface{
 				ID: i.ID, Linked: linked[end{v.ClientID, i.ID}], Addresses: i.Addresses,

@@ -76,6 +76,11 @@ func (c *testClock) Advance(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
+// reachable is the simulated driver for tests of the ways in to nodes.
+type reachable struct{ *simulated.Driver }
+
+func (reachable) TakesLogins() bool { return true }
+
 // noEntrances gives every node a port and listens nowhere.
 type noEntrances struct {
 	mu   sync.Mutex
@@ -172,7 +177,7 @@ func (b *bed) start() {
 	var logged bytes.Buffer
 	b.Service = New(Config{
 		Inventory: func() *inventory.Snapshot { return snapshot }, Languages: languages.Set{rspec.Language{}}, Mapper: mapping.Greedy{},
-		Store: b.store, Drivers: map[string]drivers.Driver{"simulated": b.driver}, Entrances: b.entrances,
+		Store: b.store, Drivers: map[string]drivers.Driver{"simulated": reachable{b.driver}}, Entrances: b.entrances,
 		Leases: Leases{Allocated: 10 * time.Minute, AllocatedMax: 2 * time.Hour, Provisioned: 24 * time.Hour, ProvisionedMax: 7 * 24 * time.Hour},
 		Clock:  b.clock.Now, Random: rand.Reader, Log: slog.New(slog.NewTextHandler(&lockedWriter{w: &logged}, nil)),
 	})

@@ -106,7 +106,7 @@ func (s *Service) realize(ctx context.Context, grant credentials.Grant, t Target
 		}
 	}
 	for _, v := range todo {
-		if v.Node == nil {
+		if v.Node == nil || !s.takesLogins(&v) {
 			continue
 		}
 		login, err := s.open(ctx, v.URN, 0)
@@ -196,6 +196,12 @@ func (s *Service) driver(v *slivers.Sliver) (drivers.Driver, error) {
 		return nil, refuse(Internal, "the driver %q of sliver %s is not running here", name, v.URN)
 	}
 	return d, nil
+}
+
+// takesLogins reports whether users can log in to a node.
+func (s *Service) takesLogins(v *slivers.Sliver) bool {
+	d, err := s.driver(v)
+	return err == nil && drivers.TakesLogins(d)
 }
 
 // loginAddress is where nodes take logins, seen from inside of them.

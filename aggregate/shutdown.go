@@ -97,7 +97,7 @@ func (s *Service) lift(ctx context.Context, slice urn.URN) error {
 // had where those are free.
 func (s *Service) reopen(ctx context.Context, list []slivers.Sliver) error {
 	for _, v := range list {
-		if v.Node == nil || v.Allocation != slivers.Provisioned {
+		if v.Node == nil || v.Allocation != slivers.Provisioned || !s.takesLogins(&v) {
 			continue
 		}
 		login, err := s.open(ctx, v.URN, v.Node.Login.Port)

@@ -74,6 +74,19 @@ type Driver interface {
 	Log(ctx context.Context, sliver urn.URN, w io.Writer) error
 }
 
+// LoginTaker is for drivers that may make nodes that nobody can log in to. Of
+// other drivers, every node takes logins.
+type LoginTaker interface {
+	TakesLogins() bool
+}
+
+// TakesLogins reports whether users can log in to a driver's nodes. To those
+// that they cannot, no way in is opened, and manifests tell of none.
+func TakesLogins(d Driver) bool {
+	t, ok := d.(LoginTaker)
+	return !ok || t.TakesLogins()
+}
+
 // ErrNotFound is what operations on a sliver return that the driver does not
 // have (Remove excepted).
 var ErrNotFound = errors.New("no such sliver on this driver")

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"os"
 	"reflect"
 	"sync"
@@ -20,6 +21,7 @@ type Watcher struct {
 	snapshot *Snapshot
 	seen     stamp             // of the file when it was read last, right or wrong
 	content  [sha256.Size]byte // read last
+	require  func(*Snapshot) error
 }
 
 // stamp tells whether a file was touched without reading it.
@@ -42,6 +44,14 @@ func (w *Watcher) Snapshot() *Snapshot {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.snapshot
+}
+
+// Require has snapshots refused for which check returns an error, as if the
+// file were wrong. The one that is held stays.
+func (w *Watcher) Require(check func(*Snapshot) error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.require = check
 }
 
 // Reload reads the file and reports whether the inventory has changed. If the
@@ -84,6 +94,11 @@ func (w *Watcher) reload() (bool, error) {
 	s, err := Parse(data, w.path)
 	if err != nil {
 		return false, err
+	}
+	if w.require != nil {
+		if err := w.require(s); err != nil {
+			return false, fmt.Errorf("%s: %w", w.path, err)
+		}
 	}
 	w.content = content
 	changed := w.snapshot == nil || s.Digest != w.snapshot.Digest

@@ -171,9 +171,6 @@ func thisMachine(dir string) (inventory.Machine, error) {
 	return m, nil
 }
 
-// driverNames are the drivers that this program has.
-var driverNames = []string{string(inventory.Namespace)}
-
 func isDirectory(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -21,8 +22,6 @@ import (
 	"croft/aggregate"
 	"croft/am"
 	"croft/credentials"
-	"croft/drivers"
-	"croft/drivers/namespace"
 	"croft/gateway"
 	"croft/internal/config"
 	"croft/internal/openssl"
@@ -31,6 +30,7 @@ import (
 	"croft/mapping"
 	"croft/rspec"
 	"croft/slivers/sqlite"
+	"croft/urn"
 )
 
 // allocatedMax is the most that an allocation may be held without being
@@ -96,10 +96,17 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	backends, err := openDrivers(ctx, conf, testbed, log)
+	held, err := store.All(ctx)
 	if err != nil {
 		return err
 	}
+	backends, closeDrivers, err := openDrivers(ctx, conf, driversOf(testbed.Snapshot(), held), log)
+	if err != nil {
+		return err
+	}
+	defer closeDrivers()
+	running := testbed.Snapshot()
+	testbed.Require(func(s *inventory.Snapshot) error { return servable(running, backends, s) })
 	ports := gateway.NewPorts(gateway.Config{
 		Address: conf.Logins.Address, Host: conf.Logins.Hostname,
 		From: conf.Logins.Ports.From, To: conf.Logins.Ports.To, Log: log,
@@ -120,7 +127,7 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 	}
 	var watching sync.WaitGroup
 	defer watching.Wait()
-	watching.Go(func() { watchInventory(ctx, testbed, log) })
+	watching.Go(func() { watchInventory(ctx, testbed, service, log) })
 
 	api := am.New(am.Config{
 		Service: service, Trust: trust, Verifier: credentials.NewVerifier(trust, nil), Log: log, Clock: time.Now,
@@ -227,7 +234,8 @@ func openInventory(conf *config.Config) (*inventory.Watcher, error) {
 
 // watchInventory reads the inventory again when its file changes, and on
 // SIGHUP. A wrong file changes nothing.
-func watchInventory(ctx context.Context, testbed *inventory.Watcher, log *slog.Logger) {
+func watchInventory(ctx context.Context, testbed *inventory.Watcher, service *aggregate.Service, log *slog.Logger) {
+	logStrays(ctx, service, log)
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -250,25 +258,36 @@ func watchInventory(ctx context.Context, testbed *inventory.Watcher, log *slog.L
 		}
 		if changed {
 			c := inventory.Compare(before, testbed.Snapshot())
-			log.Info("the inventory has changed", "added", c.Added, "removed", c.Removed, "altered", c.Altered)
+			log.Info("the inventory has changed", "added", someNames(c.Added), "removed", someNames(c.Removed), "altered", someNames(c.Altered))
+			logStrays(ctx, service, log)
 		}
 	}
 }
 
-// openDrivers makes the drivers that the inventory needs and sees whether they
-// can work here.
-func openDrivers(ctx context.Context, conf *config.Config, testbed *inventory.Watcher, log *slog.Logger) (map[string]drivers.Driver, error) {
-	d, err := namespace.New(namespace.Config{
-		Dir: conf.State, Protected: []string{filepath.Dir(conf.Inventory), filepath.Dir(conf.Database), conf.Trusted},
-		Images: func(directory string) (string, error) { return directory, nil }, Logger: log,
-	})
+// logStrays says which nodes are on hosts that the inventory does not have any
+// more.
+func logStrays(ctx context.Context, service *aggregate.Service, log *slog.Logger) {
+	strays, err := service.Strays(ctx)
 	if err != nil {
-		return nil, err
+		log.Error("looking for nodes on hosts that have gone", "error", err)
 	}
-	if err := d.Check(ctx); err != nil {
-		return nil, fmt.Errorf("this machine cannot make nodes: %w", err)
+	for _, s := range strays {
+		log.Warn("a host has more on it than the inventory gives: it stays until the leases end",
+			"host", s.Host.String(), "why", s.Why, "slivers", len(s.Slivers), "slices", s.Slices(), "until", s.Until())
 	}
-	return map[string]drivers.Driver{d.Name(): d}, nil
+}
+
+// someNames are the names of a few hosts, and how many more there are.
+func someNames(hosts []urn.URN) string {
+	const few = 20
+	var names []string
+	for i, h := range hosts {
+		if i == few {
+			return fmt.Sprintf("%s and %d more", strings.Join(names, " "), len(hosts)-few)
+		}
+		names = append(names, h.Name)
+	}
+	return strings.Join(names, " ")
 }
 
 // lockFile keeps a second server off the same database.

@@ -2,19 +2,18 @@
 // go through the states of real ones in the times that its configuration says,
 // and that fail on demand. It is for trying a testbed's inventory, for
 // teaching, and for load tests; nobody can log in to its nodes.
+//
+// What exists is kept in a journal, a line for each change, so that a manager
+// that starts anew, also one that was killed, finds it. A power loss may take
+// the last changes; the aggregate then makes what is missing anew.
 package simulated
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -38,29 +37,40 @@ const (
 	Remove      Operation = "remove"
 )
 
+// Operations lists all of them.
+func Operations() []Operation {
+	return []Operation{Make, Start, Stop, UpdateUsers, Connect, Remove}
+}
+
 // Config says how the simulation goes.
 type Config struct {
-	// File keeps what exists over restarts; "" keeps it in memory only.
+	// File is the journal that keeps what exists over restarts; "" keeps it in
+	// memory only.
 	File string
 	// Times is how long operations take; what is missing takes no time.
 	Times map[Operation]time.Duration
 	// Fail is asked before each operation: its error is the operation's. It
 	// may be nil.
 	Fail func(op Operation, sliver urn.URN) error
+	// Faults are asked, too; nil for none.
+	Faults *Faults
 	// Wait waits for a duration or until the context ends; nil waits for real.
 	Wait func(context.Context, time.Duration) error
 	Now  func() time.Time
-	Log  *slog.Logger
 }
 
 // Driver implements drivers.Driver.
 type Driver struct {
 	Config
-	mu     sync.Mutex
-	things map[urn.URN]*thing
+	mu      sync.Mutex
+	things  map[urn.URN]*thing
+	journal *journal // nil: in memory only
 }
 
-var _ drivers.Driver = (*Driver)(nil)
+var (
+	_ drivers.Driver     = (*Driver)(nil)
+	_ drivers.LoginTaker = (*Driver)(nil)
+)
 
 // thing is a node or a link that exists.
 type thing struct {
@@ -83,28 +93,25 @@ func New(c Config) (*Driver, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	if c.Log == nil {
-		c.Log = slog.New(slog.DiscardHandler)
-	}
 	d := &Driver{Config: c, things: map[urn.URN]*thing{}}
 	if c.File == "" {
 		return d, nil
 	}
-	data, err := os.ReadFile(c.File)
-	if errors.Is(err, os.ErrNotExist) {
-		return d, nil
-	}
-	if err != nil {
+	var err error
+	if d.journal, err = openJournal(c.File, d.things); err != nil {
 		return nil, fmt.Errorf("simulated driver: %w", err)
 	}
-	var list []*thing
-	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, fmt.Errorf("simulated driver: %s: %w", c.File, err)
-	}
-	for _, t := range list {
-		d.things[t.Sliver.Canonical()] = t
-	}
 	return d, nil
+}
+
+// Close closes the journal. What exists stays.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.journal == nil {
+		return nil
+	}
+	return d.journal.close()
 }
 
 func wait(ctx context.Context, d time.Duration) error {
@@ -124,6 +131,9 @@ func wait(ctx context.Context, d time.Duration) error {
 // Name is "simulated".
 func (d *Driver) Name() string { return "simulated" }
 
+// TakesLogins says that nobody can log in to a simulated node.
+func (d *Driver) TakesLogins() bool { return false }
+
 // Check always finds what it needs.
 func (d *Driver) Check(context.Context) error { return nil }
 
@@ -133,61 +143,50 @@ func (d *Driver) Accounts(context.Context, string) ([]string, error) {
 }
 
 // do lets an operation take its time, unless it is to fail.
-func (d *Driver) do(ctx context.Context, op Operation, sliver urn.URN) error {
+func (d *Driver) do(ctx context.Context, op Operation, on Subject) error {
+	var err error
 	if d.Fail != nil {
-		if err := d.Fail(op, sliver); err != nil {
-			return fmt.Errorf("simulated %s of %s: %w", op, sliver, err)
-		}
+		err = d.Fail(op, on.Sliver)
+	}
+	if err == nil && d.Faults != nil {
+		err = d.Faults.fail(op, on)
+	}
+	if err != nil {
+		return fmt.Errorf("simulated %s of %s: %w", op, on.Sliver, err)
 	}
 	return d.Wait(ctx, d.Times[op])
 }
 
-// change changes a thing under the lock and keeps the result. The thing is nil
-// if the driver does not have it.
-func (d *Driver) change(sliver urn.URN, note string, how func(*thing) error) error {
+// commit changes what exists and writes it down; what cannot be written down
+// does not happen.
+func (d *Driver) commit(c change) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if t := d.things[c.Sliver.Canonical()]; t == nil && c.Node == nil && c.Link == nil {
+		if c.Gone {
+			return nil
+		}
+		return notFound(c.Sliver)
+	}
+	c.At = d.Now().UTC().Truncate(time.Second)
+	if d.journal != nil {
+		if err := d.journal.write(c, d.things); err != nil {
+			return fmt.Errorf("simulated driver: %w", err)
+		}
+	}
+	c.apply(d.things)
+	return nil
+}
+
+// has returns a thing of a kind. What is returned is a copy.
+func (d *Driver) has(sliver urn.URN, kind drivers.Kind) (thing, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	t := d.things[sliver.Canonical()]
-	if err := how(t); err != nil {
-		return err
+	if t == nil || t.Kind != kind {
+		return thing{}, false
 	}
-	if t = d.things[sliver.Canonical()]; t != nil {
-		t.History = append(t.History, d.Now().UTC().Format(time.RFC3339)+" "+note)
-		t.History = t.History[max(0, len(t.History)-historyKept):]
-	}
-	return d.save()
-}
-
-func (d *Driver) save() error {
-	if d.File == "" {
-		return nil
-	}
-	list := make([]*thing, 0, len(d.things))
-	for _, t := range d.things {
-		list = append(list, t)
-	}
-	slices.SortFunc(list, func(a, b *thing) int { return strings.Compare(a.Sliver.String(), b.Sliver.String()) })
-	data, err := json.Marshal(list)
-	if err != nil {
-		return fmt.Errorf("simulated driver: %w", err)
-	}
-	f, err := os.CreateTemp(filepath.Dir(d.File), ".simulated-*")
-	if err != nil {
-		return fmt.Errorf("simulated driver: %w", err)
-	}
-	defer os.Remove(f.Name())
-	_, err = io.Copy(f, bytes.NewReader(data))
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("simulated driver: %w", err)
-	}
-	return os.Rename(f.Name(), d.File)
-}
-
-func (d *Driver) has(sliver urn.URN, kind drivers.Kind) (*thing, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	t := d.things[sliver.Canonical()]
-	return t, t != nil && t.Kind == kind
+	return *t, true
 }
 
 func notFound(sliver urn.URN) error { return fmt.Errorf("%s: %w", sliver, drivers.ErrNotFound) }
@@ -197,13 +196,10 @@ func (d *Driver) Make(ctx context.Context, n drivers.Node) error {
 	if _, ok := d.has(n.Sliver, drivers.NodeKind); ok {
 		return nil
 	}
-	if err := d.do(ctx, Make, n.Sliver); err != nil {
+	if err := d.do(ctx, Make, aboutNode(&n)); err != nil {
 		return err
 	}
-	return d.change(n.Sliver, "made on "+n.Host.Name, func(*thing) error {
-		d.things[n.Sliver.Canonical()] = &thing{Sliver: n.Sliver, Kind: drivers.NodeKind, Node: &n}
-		return nil
-	})
+	return d.commit(change{Sliver: n.Sliver, Node: &n, Note: "made on " + n.Host.Name})
 }
 
 // Start boots a node.
@@ -225,36 +221,27 @@ func (d *Driver) Restart(ctx context.Context, sliver urn.URN) error {
 }
 
 func (d *Driver) run(ctx context.Context, op Operation, sliver urn.URN, running bool) error {
-	if _, ok := d.has(sliver, drivers.NodeKind); !ok {
+	t, ok := d.has(sliver, drivers.NodeKind)
+	if !ok {
 		return notFound(sliver)
 	}
-	if err := d.do(ctx, op, sliver); err != nil {
+	if err := d.do(ctx, op, aboutNode(t.Node)); err != nil {
 		return err
 	}
-	return d.change(sliver, string(op), func(t *thing) error {
-		if t == nil {
-			return notFound(sliver)
-		}
-		t.Running = running
-		return nil
-	})
+	return d.commit(change{Sliver: sliver, Running: &running, Note: string(op)})
 }
 
 // UpdateUsers records a node's users.
 func (d *Driver) UpdateUsers(ctx context.Context, sliver urn.URN, users []request.User) error {
-	if _, ok := d.has(sliver, drivers.NodeKind); !ok {
+	t, ok := d.has(sliver, drivers.NodeKind)
+	if !ok {
 		return notFound(sliver)
 	}
-	if err := d.do(ctx, UpdateUsers, sliver); err != nil {
+	if err := d.do(ctx, UpdateUsers, aboutNode(t.Node)); err != nil {
 		return err
 	}
-	return d.change(sliver, fmt.Sprintf("%d users", len(users)), func(t *thing) error {
-		if t == nil {
-			return notFound(sliver)
-		}
-		t.Node.Users = slices.Clone(users)
-		return nil
-	})
+	users = slices.Clone(users)
+	return d.commit(change{Sliver: sliver, Users: &users, Note: fmt.Sprintf("%d users", len(users))})
 }
 
 // Connect makes a link between nodes that exist.
@@ -271,30 +258,24 @@ func (d *Driver) Connect(ctx context.Context, l drivers.Link) error {
 			return fmt.Errorf("connecting %s: node %s has no interface %q", l.Sliver, e.Node, e.Interface)
 		}
 	}
-	if err := d.do(ctx, Connect, l.Sliver); err != nil {
+	if err := d.do(ctx, Connect, Subject{Sliver: l.Sliver}); err != nil {
 		return err
 	}
-	return d.change(l.Sliver, "connected", func(*thing) error {
-		d.things[l.Sliver.Canonical()] = &thing{Sliver: l.Sliver, Kind: drivers.LinkKind, Link: &l}
-		return nil
-	})
+	return d.commit(change{Sliver: l.Sliver, Link: &l, Note: "connected"})
 }
 
 // Remove removes a node or a link.
 func (d *Driver) Remove(ctx context.Context, sliver urn.URN) error {
-	d.mu.Lock()
-	_, ok := d.things[sliver.Canonical()]
-	d.mu.Unlock()
-	if !ok {
+	on := Subject{Sliver: sliver}
+	if t, ok := d.has(sliver, drivers.NodeKind); ok {
+		on = aboutNode(t.Node)
+	} else if _, ok := d.has(sliver, drivers.LinkKind); !ok {
 		return nil
 	}
-	if err := d.do(ctx, Remove, sliver); err != nil {
+	if err := d.do(ctx, Remove, on); err != nil {
 		return err
 	}
-	return d.change(sliver, "removed", func(*thing) error {
-		delete(d.things, sliver.Canonical())
-		return nil
-	})
+	return d.commit(change{Sliver: sliver, Gone: true})
 }
 
 // List tells what exists.

@@ -32,6 +32,8 @@ type Config struct {
 	Logins   Logins   `yaml:"logins"`
 	Frontend Frontend `yaml:"frontend"`
 	Log      Log      `yaml:"log"`
+
+	Simulated Simulated `yaml:"simulated"`
 }
 
 // PKI names the server's own certificate and key, both PEM files.
@@ -92,6 +94,35 @@ type Log struct {
 	Format string `yaml:"format"` // text or json
 }
 
+// Simulated says how the simulated driver pretends. It counts only if the
+// inventory has sliver types of that driver.
+type Simulated struct {
+	Times  SimulatedTimes `yaml:"times"`
+	Fail   SimulatedRates `yaml:"fail"`
+	Seed   uint64         `yaml:"seed"`   // of what fails by chance
+	Faults string         `yaml:"faults"` // file that lists what is to fail; it may be missing
+}
+
+// SimulatedTimes is how long operations on simulated nodes and links take.
+type SimulatedTimes struct {
+	Make    Duration `yaml:"make"`
+	Start   Duration `yaml:"start"`
+	Stop    Duration `yaml:"stop"`
+	Users   Duration `yaml:"users"`
+	Connect Duration `yaml:"connect"`
+	Remove  Duration `yaml:"remove"`
+}
+
+// SimulatedRates is which share of operations fails, from 0 to 1.
+type SimulatedRates struct {
+	Make    float64 `yaml:"make"`
+	Start   float64 `yaml:"start"`
+	Stop    float64 `yaml:"stop"`
+	Users   float64 `yaml:"users"`
+	Connect float64 `yaml:"connect"`
+	Remove  float64 `yaml:"remove"`
+}
+
 // DefaultListen is where a server listens that is told nothing else: the port
 // is the one that most aggregates use.
 const DefaultListen = "127.0.0.1:12369"
@@ -126,6 +157,10 @@ func defaults() Config {
 		Logins:   Logins{Ports: Ports{From: 22000, To: 29999}},
 		Frontend: Frontend{Header: "X-Client-Cert"},
 		Log:      Log{Level: "info", Format: "text"},
+		Simulated: Simulated{
+			Times: SimulatedTimes{Make: Duration(2 * time.Second), Start: Duration(5 * time.Second), Stop: Duration(time.Second)},
+			Seed:  1, Faults: "faults.txt",
+		},
 	}
 }
 
@@ -156,7 +191,7 @@ func (c *Config) complete(dir string) {
 		c.Logins.Hostname = c.Hostname
 	}
 	for _, file := range []*string{
-		&c.PKI.Certificate, &c.PKI.Key, &c.Trusted, &c.Inventory, &c.Database, &c.State,
+		&c.PKI.Certificate, &c.PKI.Key, &c.Trusted, &c.Inventory, &c.Database, &c.State, &c.Simulated.Faults,
 	} {
 		*file = within(dir, *file)
 	}

@@ -172,6 +172,7 @@ func (v *validator) check(written, c *Config) {
 	v.limits(c.Limits)
 	v.logins(written.Logins)
 	v.frontend(written.Frontend)
+	v.simulated(c.Simulated)
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
 		v.fail("log.level", "%q is none of debug, info, warn, error", c.Log.Level)
 	}
@@ -268,5 +269,31 @@ func (v *validator) frontend(f Frontend) {
 	}
 	if f.Header == "" || textproto.CanonicalMIMEHeaderKey(f.Header) == "" || strings.ContainsAny(f.Header, " :\r\n\t") {
 		v.fail("frontend.header", "%q is not the name of an HTTP header", f.Header)
+	}
+}
+
+// longestSimulated bounds what an operation on a simulated node may take: after
+// two minutes the aggregate would take it for failed.
+const longestSimulated = Duration(90 * time.Second)
+
+func (v *validator) simulated(s Simulated) {
+	t, f := s.Times, s.Fail
+	for _, op := range []struct {
+		name string
+		time Duration
+		rate float64
+	}{
+		{"make", t.Make, f.Make}, {"start", t.Start, f.Start}, {"stop", t.Stop, f.Stop},
+		{"users", t.Users, f.Users}, {"connect", t.Connect, f.Connect}, {"remove", t.Remove, f.Remove},
+	} {
+		if op.time < 0 || op.time > longestSimulated {
+			v.fail("simulated.times."+op.name, "%s is not between no time and %s", op.time, longestSimulated)
+		}
+		if !(op.rate >= 0 && op.rate <= 1) { // not a number, too
+			v.fail("simulated.fail."+op.name, "%g is not between 0, never, and 1, always", op.rate)
+		}
+	}
+	if s.Fail.Remove == 1 {
+		v.fail("simulated.fail.remove", "1: nothing could ever be given back")
 	}
 }
