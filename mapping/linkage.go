@@ -36,9 +36,10 @@ type shape struct {
 	property *request.Property
 }
 
-// linkTypes are the types of link that are made as plain layer-2 links.
-// Documents write them in all cases.
-var linkTypes = []string{"", "lan", "ethernet", "vlan"}
+// linkTypes are the types of link that are made as plain layer-2 links: also
+// tunnels, since those of one aggregate's nodes need none. Documents write them
+// in all cases.
+var linkTypes = []string{"", "lan", "ethernet", "vlan", "gre-tunnel", "egre-tunnel"}
 
 // newLinkage resolves the ends of links and refuses links that contradict
 // themselves or are of a kind that no driver makes.
