@@ -68,6 +68,23 @@ func (s *Snapshot) Type(name request.SliverType) (*SliverType, bool) {
 	return nil, false
 }
 
+// Offered lists the sliver types that some host makes. Others may be declared.
+func (s *Snapshot) Offered() []SliverType {
+	on := map[request.SliverType]bool{}
+	for i := range s.Hosts {
+		for _, name := range s.Hosts[i].Types {
+			on[name] = true
+		}
+	}
+	var list []SliverType
+	for _, t := range s.Types {
+		if on[t.Name] {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
 // Site is a place where hosts stand.
 type Site struct {
 	Name      string

@@ -21,8 +21,8 @@ import (
 // driverNames are the drivers that this program has.
 var driverNames = []string{"namespace", "simulated"}
 
-// driversOf lists the drivers that an inventory's sliver types name, and those
-// of slivers that are there already.
+// driversOf lists the drivers that the hosts of an inventory need, and those of
+// slivers that are there already.
 func driversOf(s *inventory.Snapshot, held []slivers.Sliver) []string {
 	var names []string
 	add := func(name string) {
@@ -30,7 +30,7 @@ func driversOf(s *inventory.Snapshot, held []slivers.Sliver) []string {
 			names = append(names, name)
 		}
 	}
-	for _, t := range s.Types {
+	for _, t := range s.Offered() {
 		add(t.Driver)
 	}
 	for _, v := range held {
@@ -115,7 +115,7 @@ func servable(now *inventory.Snapshot, backends map[string]drivers.Driver, s *in
 	if !s.Manager.Equal(now.Manager) || !s.Authority.Equal(now.Authority) {
 		return fmt.Errorf("it is of %s, this server is %s: restart it to serve another testbed", s.Manager, now.Manager)
 	}
-	for _, t := range s.Types {
+	for _, t := range s.Offered() {
 		if backends[t.Driver] == nil {
 			return fmt.Errorf("sliver type %s needs the driver %q, which is not running: restart the server to use it", t.Name, t.Driver)
 		}

@@ -38,6 +38,7 @@ exit status. FILE is inventory.yaml in --dir if it is left out.`,
 				return a.checkInventory(file)
 			},
 		},
+		a.importCommand(),
 	)
 	return c
 }
