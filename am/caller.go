@@ -44,8 +44,12 @@ func FromHeader(header string) Chains {
 	}
 }
 
-// pemHeader is what all PEM certificates begin with.
-const pemHeader = "-----BEGIN CERTIFICATE-----"
+// What a PEM certificate consists of.
+const (
+	pemHeader        = "-----BEGIN CERTIFICATE-----"
+	pemFooter        = "-----END CERTIFICATE-----"
+	base64Characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
+)
 
 func parseHeader(value string) ([]*openssl.Certificate, error) {
 	if strings.Contains(value, "%") {
@@ -67,11 +71,34 @@ func parseHeader(value string) ([]*openssl.Certificate, error) {
 		}
 		return []*openssl.Certificate{c}, nil
 	}
-	// Blanks inside the header and footer lines belong there; all others stand
-	// for line ends.
-	value = strings.NewReplacer("-----BEGIN CERTIFICATE-----", "-----BEGIN_CERTIFICATE-----",
-		"-----END CERTIFICATE-----", "-----END_CERTIFICATE-----").Replace(value)
-	value = strings.Join(strings.Fields(value), "\n") + "\n"
-	value = strings.NewReplacer("BEGIN_CERTIFICATE", "BEGIN CERTIFICATE", "END_CERTIFICATE", "END CERTIFICATE").Replace(value)
-	return openssl.ParsePEM([]byte(value))
+	chain, err := pemLines(value)
+	if err != nil {
+		return nil, err
+	}
+	return openssl.ParsePEM(chain)
+}
+
+// pemLines gives PEM its line ends back. Between certificates may be white space
+// only: a proxy that adds its header to one that the client has sent joins the
+// two with a comma, and the first would be the client's.
+func pemLines(value string) ([]byte, error) {
+	var lines strings.Builder
+	for rest := value; rest != ""; rest = strings.TrimSpace(rest) {
+		body, ok := strings.CutPrefix(rest, pemHeader)
+		if !ok {
+			return nil, errors.New("something beside the certificate: a header of the client's own must be replaced, not added to")
+		}
+		if body, rest, ok = strings.Cut(body, pemFooter); !ok {
+			return nil, errors.New("the certificate is cut off")
+		}
+		lines.WriteString(pemHeader + "\n")
+		for _, line := range strings.Fields(body) {
+			if strings.Trim(line, base64Characters) != "" {
+				return nil, errors.New("the certificate is not in base64")
+			}
+			lines.WriteString(line + "\n")
+		}
+		lines.WriteString(pemFooter + "\n")
+	}
+	return []byte(lines.String()), nil
 }

@@ -261,7 +261,7 @@ func (a *API) act(ctx context.Context, c *wire.Call, params []any) (any, string,
 	if err := a.find(ctx, &b, credentials.PerformOperationalAction); err != nil {
 		return nil, "", err
 	}
-	got, err := a.Service.Act(ctx, b.principal, b.target, aggregate.Action(action), o)
+	got, err := a.Service.Act(ctx, b.principal, b.target, aggregate.Action(wire.Brief(action)), o)
 	if err != nil {
 		return nil, "", err
 	}

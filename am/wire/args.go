@@ -23,15 +23,18 @@ func wrong(where, format string, args ...any) error {
 	return &ArgError{Where: where, What: fmt.Sprintf(format, args...)}
 }
 
-// quote shows the beginning of what a caller sent. It may be anything, also a
-// credential in the wrong place, and goes into replies and logs.
-func quote(s string) string {
-	const most = 64
-	if len(s) <= most {
-		return fmt.Sprintf("%q", s)
+// Brief returns a word as it is, and the beginning of what is too long for one.
+// What a caller sent may be anything, also a credential or a key in the wrong
+// place, and gets into replies and logs.
+func Brief(s string) string {
+	const longest, shown = 64, 24
+	if len(s) <= longest {
+		return s
 	}
-	return fmt.Sprintf("%q…", strings.ToValidUTF8(s[:most], ""))
+	return strings.ToValidUTF8(s[:shown], "") + "…"
 }
+
+func quote(s string) string { return strconv.Quote(Brief(s)) }
 
 // Args are the arguments of one call. Their names are in the order of the
 // call's signature.
@@ -242,10 +245,11 @@ func asRSpecVersion(s map[string]any, where string) (v RSpecVersion, err error) 
 	}
 	if n, ok := s["version"].(int); ok { // some clients send a number
 		v.Version = fmt.Sprint(n)
-		return v, nil
+	} else if v.Version, err = asString(s["version"], where+".version"); err != nil {
+		return v, err
 	}
-	v.Version, err = asString(s["version"], where+".version")
-	return v, err
+	v.Type, v.Version = Brief(v.Type), Brief(v.Version)
+	return v, nil
 }
 
 // Users returns the option geni_users: a list of structs {urn, keys}.
