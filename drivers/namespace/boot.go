@@ -159,9 +159,10 @@ func (d *Driver) spawn(n *node) (*initProcess, *net.UnixConn, error) {
 	proc.Release() // it is waited for by its pidfd
 	p, err := watch(pid, 0)
 	if err != nil {
-		// It ended at once, or there are no files left. Without the socket
-		// it goes by itself.
+		// It ended at once, or there are no files left.
 		conn.Close()
+		unix.Kill(pid, unix.SIGKILL)
+		unix.Wait4(pid, nil, 0, nil)
 		return nil, nil, err
 	}
 	return p, conn.(*net.UnixConn), nil

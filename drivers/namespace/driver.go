@@ -2,9 +2,7 @@ package namespace
 
 import (
 	"context"
-	"crypto/ed25519"
 	"crypto/rand"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -74,6 +72,9 @@ const (
 
 // DefaultIDs lies in the part that Linux systems leave to containers.
 var DefaultIDs = IDRange{First: 1 << 30, Nodes: 8192}
+
+// accountsTime bounds how long a node may take to change its accounts.
+const accountsTime = 30 * time.Second
 
 // Init turns the process into the init of a node and does not return, if that
 // is what it has been started for; otherwise it does nothing. Programs that
@@ -265,130 +266,6 @@ func (d *Driver) begin(sliver urn.URN) (*node, error) {
 	return n, nil
 }
 
-// Make implements drivers.Driver.
-func (d *Driver) Make(ctx context.Context, want drivers.Node) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("make node %s: %w", want.Sliver, err)
-	}
-	if err := d.makeNode(want); err != nil {
-		return fmt.Errorf("make node %s: %w", want.Sliver, err)
-	}
-	return nil
-}
-
-func (d *Driver) makeNode(want drivers.Node) error {
-	if err := d.checkNode(want); err != nil {
-		return err
-	}
-	overlays, _, err := d.image(want.Image)
-	if err != nil {
-		return err
-	}
-	n, err := d.claim(want)
-	if err != nil {
-		return err
-	}
-	defer n.op.Unlock()
-	if n.rec.Whole {
-		return nil
-	}
-	if err := d.writeNode(n, overlays); err != nil {
-		return errors.Join(err, d.erase(n, want.Sliver.Canonical()))
-	}
-	return nil
-}
-
-// claim finds the node or gives it a slot, and locks it.
-func (d *Driver) claim(want drivers.Node) (*node, error) {
-	key := want.Sliver.Canonical()
-	for {
-		d.mu.Lock()
-		if d.links[key] != nil {
-			d.mu.Unlock()
-			return nil, errors.New("there is a link of that name")
-		}
-		n := d.nodes[key]
-		if n == nil {
-			slot, err := d.freeNodeSlot()
-			if err == nil {
-				n = &node{slot: slot, rec: nodeRecord{Slot: slot, Node: want}}
-				n.op.Lock()
-				d.nodes[key] = n
-			}
-			d.mu.Unlock()
-			return n, err
-		}
-		d.mu.Unlock()
-		n.op.Lock()
-		d.mu.Lock()
-		if d.nodes[key] == n {
-			if !n.rec.Whole {
-				n.rec.Node = want
-			}
-			d.mu.Unlock()
-			return n, nil
-		}
-		d.mu.Unlock()
-		n.op.Unlock()
-	}
-}
-
-func (d *Driver) writeNode(n *node, overlays []overlay) error {
-	dir := d.state.nodeDir(n.slot)
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make its directory: %w", err)
-	}
-	if err := d.state.putNode(n.rec); err != nil {
-		return err
-	}
-	_, private, err := ed25519.GenerateKey(d.cfg.Rand)
-	if err != nil {
-		return fmt.Errorf("make its host key: %w", err)
-	}
-	block, err := ssh.MarshalPrivateKey(private, n.rec.Node.Hostname)
-	if err != nil {
-		return fmt.Errorf("make its host key: %w", err)
-	}
-	if err := makeDisk(filepath.Join(dir, "disk"), overlays, d.owner(n.slot)); err != nil {
-		return err
-	}
-	return d.change(n, func(r *nodeRecord) {
-		r.Whole, r.HostKey = true, pem.EncodeToMemory(block)
-	})
-}
-
-// change changes the record of a node whose lock is held, on disk and then
-// for everybody.
-func (d *Driver) change(n *node, f func(*nodeRecord)) error {
-	rec := n.rec
-	f(&rec)
-	if err := d.state.putNode(rec); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	n.rec = rec
-	return nil
-}
-
-// owner is the id on the host of a node's root.
-func (d *Driver) owner(slot int) int { return int(d.cfg.IDs.First) + slot*idsPerNode }
-
-// freeNodeSlot is called with mu held.
-func (d *Driver) freeNodeSlot() (int, error) {
-	taken := map[int]bool{}
-	for _, n := range d.nodes {
-		taken[n.slot] = true
-	}
-	usable := max(1, d.cfg.IDs.Nodes-checkSlots)
-	for slot := range usable {
-		if !taken[slot] {
-			return slot, nil
-		}
-	}
-	return 0, fmt.Errorf("all %d ranges of user ids are taken (remove nodes, or give the driver more ids)", usable)
-}
-
 // Start implements drivers.Driver.
 func (d *Driver) Start(ctx context.Context, sliver urn.URN) error {
 	n, err := d.begin(sliver)
@@ -456,6 +333,9 @@ func (d *Driver) updateUsers(ctx context.Context, n *node, users []request.User)
 	if p == nil {
 		return nil
 	}
+	// A node may not answer, for its root is its users'.
+	ctx, cancel := context.WithTimeout(ctx, accountsTime)
+	defer cancel()
 	return d.setAccounts(ctx, n, p, users)
 }
 
@@ -478,64 +358,6 @@ func (d *Driver) Remove(ctx context.Context, sliver urn.URN) error {
 		}
 	}
 	return nil
-}
-
-// erase removes a node in whatever state it is. Its lock is held.
-func (d *Driver) erase(n *node, key urn.URN) error {
-	d.mu.Lock()
-	gone := d.nodes[key] != n
-	d.mu.Unlock()
-	if gone {
-		return nil
-	}
-	dir := d.state.nodeDir(n.slot)
-	if _, err := os.Stat(dir); err == nil {
-		if err := d.change(n, func(r *nodeRecord) { r.Whole = false }); err != nil {
-			return err
-		}
-	}
-	if err := d.stop(context.Background(), n, 0); err != nil {
-		return err
-	}
-	// The record goes last: until then List shows what there is to remove.
-	if err := removeTree(filepath.Join(dir, "disk")); err != nil {
-		return err
-	}
-	if err := removeTree(dir); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	delete(d.nodes, key)
-	d.mu.Unlock()
-	return d.tidy()
-}
-
-// tidy removes what belongs to no sliver when there is none any more.
-func (d *Driver) tidy() error {
-	d.netMu.Lock()
-	defer d.netMu.Unlock()
-	d.mu.Lock()
-	nodes, links := len(d.nodes), len(d.links)
-	plugged := slices.ContainsFunc(d.allNodes(), func(n *node) bool { return n.plugged })
-	d.mu.Unlock()
-	if links == 0 && !plugged {
-		if err := d.fabric.remove(); err != nil {
-			return err
-		}
-	}
-	if nodes == 0 {
-		d.cgroups.removeAll()
-	}
-	return nil
-}
-
-// allNodes is called with mu held.
-func (d *Driver) allNodes() []*node {
-	var out []*node
-	for _, n := range d.nodes {
-		out = append(out, n)
-	}
-	return out
 }
 
 // List implements drivers.Driver.

@@ -242,9 +242,12 @@ func makeHome(u User) error {
 	return nil
 }
 
-// endProcesses kills every process of these user ids.
+// endProcesses kills every process of these user ids. It looks again after
+// each round, for those that were started meanwhile.
 func endProcesses(uids []int) {
-	for again := len(uids) > 0; again; {
+	const rounds = 100
+	again := len(uids) > 0
+	for i := 0; again && i < rounds; i++ {
 		again = false
 		entries, _ := os.ReadDir("/proc")
 		for _, e := range entries {

@@ -37,11 +37,9 @@ func boot() error {
 	if err := closeOthers(SyncFD); err != nil {
 		return err
 	}
-	if err := build(); err != nil {
-		answer(AnswerFailure, err.Error())
-		return err
-	}
-	return nil
+	err := build() // returns only if it fails
+	answer(AnswerFailure, err.Error())
+	return err
 }
 
 func build() error {
