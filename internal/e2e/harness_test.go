@@ -312,9 +312,9 @@ func (b *testbed) logTail() string {
 	return string(data)
 }
 
-// leftovers are the processes of nodes, and, once the server has stopped,
-// mounts below the testbed's folder. A node's file system holds the program,
-// out of that folder, which gives its processes away.
+// leftovers are the processes of nodes, and mounts below the testbed's folder.
+// A node's file system holds the program, out of that folder, which gives its
+// processes away.
 func (b *testbed) leftovers() []string {
 	work := filepath.Base(filepath.Dir(b.dir)) // mounts tell paths from the root of a file system on
 	own, err := os.Readlink("/proc/self/ns/mnt")
@@ -336,8 +336,7 @@ func (b *testbed) leftovers() []string {
 	}
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	for line := range strings.Lines(string(mounts)) {
-		// The server may keep mounts of its own while it runs.
-		if b.server == nil && strings.Contains(line, "/"+work+"/") {
+		if strings.Contains(line, "/"+work+"/") {
 			found = append(found, "mount: "+strings.TrimSpace(line))
 		}
 	}
