@@ -48,11 +48,13 @@ type Driver interface {
 	// Restart is Stop and Start.
 	Restart(ctx context.Context, sliver urn.URN) error
 
-	// UpdateUsers makes the accounts of a node, running or not, those of users.
+	// UpdateUsers makes the accounts of a node, running or not, those of
+	// users, and cuts off logins by accounts and keys that are not among them.
 	UpdateUsers(ctx context.Context, sliver urn.URN, users []request.User) error
 
 	// Connect makes a link between interfaces of nodes that Make has made on
-	// this driver. It holds over restarts of the nodes.
+	// this driver, all of the link's slice. It holds over restarts of the
+	// nodes, which may be stopped, and of the manager.
 	Connect(ctx context.Context, l Link) error
 
 	// Remove removes a node or a link and everything that belonged to it.
@@ -62,11 +64,13 @@ type Driver interface {
 	List(ctx context.Context) ([]Found, error)
 
 	// Dial connects to a port of a running node from inside of it ("tcp",
-	// "127.0.0.1:22"): the way that logins take.
+	// "127.0.0.1:22"): the way that logins take. The address is literal.
 	Dial(ctx context.Context, sliver urn.URN, network, address string) (net.Conn, error)
 
-	// Exec runs a command as root inside a running node and waits for it. A
-	// command that ran and failed is an *ExitError.
+	// Exec runs a command inside a running node and waits for it, not for
+	// what it leaves in the background. The command ends with the context. One
+	// that ran and failed is an *ExitError: 127 when there is no such program,
+	// 128 and the signal's number when a signal ended it.
 	Exec(ctx context.Context, sliver urn.URN, c Command) error
 
 	// Log writes what the node's console and the driver have said about the

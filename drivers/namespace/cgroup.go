@@ -84,10 +84,16 @@ func (c *cgroups) groups(slot int) []string {
 // with these limits. A limit that the kernel cannot keep is returned in
 // missing; zero amounts set none.
 func (c *cgroups) hold(slot, pid int, a capacity.Amount) (missing []string, err error) {
+	var groups []string
 	for _, g := range c.groups(slot) {
-		if err := os.MkdirAll(g, 0o755); err != nil {
+		err := os.MkdirAll(g, 0o755)
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
+			continue // in a container, for one: what it would have limited is missing
+		}
+		if err != nil {
 			return nil, fmt.Errorf("make cgroup: %w", err)
 		}
+		groups = append(groups, g)
 	}
 	set := func(what, dir, file, value string) bool {
 		err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0)
@@ -132,7 +138,7 @@ func (c *cgroups) hold(slot, pid int, a capacity.Amount) (missing []string, err 
 	if !(v1("pids") != "" && set("processes", v1("pids"), "pids.max", n) || v2 != "" && set("processes", v2, "pids.max", n)) {
 		missing = append(missing, "processes")
 	}
-	for _, g := range c.groups(slot) {
+	for _, g := range groups {
 		if err := os.WriteFile(filepath.Join(g, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
 			return nil, fmt.Errorf("put process %d into its cgroup: %w", pid, err)
 		}
