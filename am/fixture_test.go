@@ -284,6 +284,12 @@ func (b *bed) as(member, path string) *user {
 // with returns whoever has a certificate and key as a caller.
 func (b *bed) with(path string, certificate, key []byte, name string) *user {
 	b.Helper()
+	return b.at(b.address, path, certificate, key, name)
+}
+
+// at is with, at another address.
+func (b *bed) at(address, path string, certificate, key []byte, name string) *user {
+	b.Helper()
 	roots, err := openssl.ParsePEM(read(b, "trusted/ca.pem"))
 	if err != nil {
 		b.Fatal(err)
@@ -292,7 +298,7 @@ func (b *bed) with(path string, certificate, key []byte, name string) *user {
 	transport := &http.Transport{DialTLSContext: tls.DialTLSContext, MaxIdleConnsPerHost: 100}
 	b.Cleanup(transport.CloseIdleConnections)
 	return &user{bed: b, name: name, path: path, rpc: &xmlrpc.Client{
-		URL: "https://" + b.address + path, HTTP: &http.Client{Transport: transport},
+		URL: "https://" + address + path, HTTP: &http.Client{Transport: transport},
 		Limits: xmlrpc.Limits{Bytes: 64 << 20}, Extensions: xmlrpc.Extensions{Nil: true},
 	}}
 }
