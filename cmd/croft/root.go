@@ -87,6 +87,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.allocateCommand(), a.provisionCommand(), a.statusCommand(), a.describeCommand(),
 		a.actionCommand(), a.renewCommand(), a.deleteCommand(), a.shutdownCommand(),
 	)
+	root.AddCommand(policyTopic())
 	// What cobra says about wrong use is followed by where to read on.
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return usageError(c, err) })
 	explainArgs(root)

@@ -92,9 +92,18 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 		return err
 	}
 	defer store.Close()
-	trust, err := credentials.OpenTrust(conf.Trusted, credentials.TrustOptions{Now: time.Now, Logger: log})
+	trust, err := credentials.OpenTrust(conf.Trusted, credentials.TrustOptions{
+		Limits: conf.Trust.Limits, RefuseSHA1: conf.Trust.RefuseSHA1, MinRSABits: conf.Trust.MinRSABits,
+		Now: time.Now, Logger: log,
+	})
 	if err != nil {
 		return err
+	}
+	var policy *credentials.Policy
+	if conf.Trust.Policy != "" {
+		if policy, err = credentials.ReadPolicy(conf.Trust.Policy); err != nil {
+			return err
+		}
 	}
 	held, err := store.All(ctx)
 	if err != nil {
@@ -130,7 +139,7 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 	watching.Go(func() { watchInventory(ctx, testbed, service, log) })
 
 	api := am.New(am.Config{
-		Service: service, Trust: trust, Verifier: credentials.NewVerifier(trust, nil), Log: log, Clock: time.Now,
+		Service: service, Trust: trust, Verifier: credentials.NewVerifier(trust, policy), Log: log, Clock: time.Now,
 		RequestBytes: int64(conf.Limits.RequestBytes), Nesting: conf.Limits.Nesting, ConcurrentCalls: conf.Limits.ConcurrentCalls,
 		URL: conf.URL(),
 	})

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"croft/urn"
 )
 
 // Config is a server's configuration. File names in it are absolute.
@@ -31,6 +33,7 @@ type Config struct {
 	Limits   Limits   `yaml:"limits"`
 	Logins   Logins   `yaml:"logins"`
 	Frontend Frontend `yaml:"frontend"`
+	Trust    Trust    `yaml:"trust"`
 	Log      Log      `yaml:"log"`
 
 	Simulated Simulated `yaml:"simulated"`
@@ -92,6 +95,19 @@ func (f Frontend) Enabled() bool { return f.Network != "" }
 type Log struct {
 	Level  string `yaml:"level"`  // debug, info, warn or error
 	Format string `yaml:"format"` // text or json
+}
+
+// Trust says how far the roots in the folder Config.Trusted are relied on.
+type Trust struct {
+	// Limits names, for files of the folder, the authorities whose names the
+	// roots in them may certify; "*" is all. A root in another file is limited
+	// to the authority that its own certificate names.
+	Limits     map[string][]urn.Authority `yaml:"limits"`
+	RefuseSHA1 bool                       `yaml:"refuse_sha1"`  // in certificates and credentials
+	MinRSABits int                        `yaml:"min_rsa_bits"` // of keys in certificates
+	// Policy is a file with RT0 rules that say who may do what; "" leaves it
+	// at what the privileges of SFA credentials say.
+	Policy string `yaml:"policy"`
 }
 
 // Simulated says how the simulated driver pretends. It counts only if the
@@ -156,6 +172,7 @@ func defaults() Config {
 		},
 		Logins:   Logins{Ports: Ports{From: 22000, To: 29999}},
 		Frontend: Frontend{Header: "X-Client-Cert"},
+		Trust:    Trust{MinRSABits: 2048},
 		Log:      Log{Level: "info", Format: "text"},
 		Simulated: Simulated{
 			Times: SimulatedTimes{Make: Duration(2 * time.Second), Start: Duration(5 * time.Second), Stop: Duration(time.Second)},
@@ -191,7 +208,7 @@ func (c *Config) complete(dir string) {
 		c.Logins.Hostname = c.Hostname
 	}
 	for _, file := range []*string{
-		&c.PKI.Certificate, &c.PKI.Key, &c.Trusted, &c.Inventory, &c.Database, &c.State, &c.Simulated.Faults,
+		&c.PKI.Certificate, &c.PKI.Key, &c.Trusted, &c.Inventory, &c.Database, &c.State, &c.Simulated.Faults, &c.Trust.Policy,
 	} {
 		*file = within(dir, *file)
 	}

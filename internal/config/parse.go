@@ -172,6 +172,7 @@ func (v *validator) check(written, c *Config) {
 	v.limits(c.Limits)
 	v.logins(written.Logins)
 	v.frontend(written.Frontend)
+	v.trust(written.Trust)
 	v.simulated(c.Simulated)
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
 		v.fail("log.level", "%q is none of debug, info, warn, error", c.Log.Level)
@@ -269,6 +270,25 @@ func (v *validator) frontend(f Frontend) {
 	}
 	if f.Header == "" || textproto.CanonicalMIMEHeaderKey(f.Header) == "" || strings.ContainsAny(f.Header, " :\r\n\t") {
 		v.fail("frontend.header", "%q is not the name of an HTTP header", f.Header)
+	}
+}
+
+// leastRSABits is below any key that is worth something.
+const leastRSABits = 1024
+
+func (v *validator) trust(t Trust) {
+	if t.MinRSABits < leastRSABits {
+		v.fail("trust.min_rsa_bits", "%d is less than %d", t.MinRSABits, leastRSABits)
+	}
+	for file, authorities := range t.Limits {
+		if file == "" || strings.ContainsAny(file, "/") {
+			v.fail("trust.limits", "%q is not the name of a file in the folder of trust roots", file)
+		}
+		for _, a := range authorities {
+			if a == "" || strings.ContainsAny(string(a), "+ ") {
+				v.fail("trust.limits", "%s: %q is not an authority, such as example.org or example.org:project", file, a)
+			}
+		}
 	}
 }
 
