@@ -69,28 +69,28 @@ type AdvertiseOptions struct {
 	Available bool // only what can be had now
 }
 
-// adCache keeps the advertisements of one inventory and occupancy.
+// adCache keeps the advertisements of now: what an inventory says is written
+// once, availability is put in whenever it has changed.
 type adCache struct {
 	mu        sync.Mutex
 	digest    string
-	occupancy int64
-	made      time.Time
-	of        map[adKey][]byte
+	catalogue *rspec.Catalogue
+	of        map[bool]keptAd // by AdvertiseOptions.Available
 }
 
-// adKey is what tells advertisements of one time apart.
-type adKey struct {
-	typ, version string
-	available    bool
+type keptAd struct {
+	ad        *rspec.Ad
+	occupancy int64
+	made      time.Time
 }
 
 // adAge is how long an advertisement is given out unchanged. It bounds the age
 // of its "generated" attribute; what is available is always of now.
 const adAge = 10 * time.Minute
 
-// Advertise renders the testbed. Any credential that proves who calls is
+// Advertise tells what the testbed has. Any credential that proves who calls is
 // enough.
-func (s *Service) Advertise(ctx context.Context, p *credentials.Principal, o AdvertiseOptions) ([]byte, error) {
+func (s *Service) Advertise(ctx context.Context, p *credentials.Principal, o AdvertiseOptions) (*rspec.Ad, error) {
 	ad, err := s.advertise(ctx, p, o)
 	if err != nil {
 		return nil, fail("advertise", nil, err)
@@ -98,7 +98,7 @@ func (s *Service) Advertise(ctx context.Context, p *credentials.Principal, o Adv
 	return ad, nil
 }
 
-func (s *Service) advertise(_ context.Context, p *credentials.Principal, o AdvertiseOptions) ([]byte, error) {
+func (s *Service) advertise(_ context.Context, p *credentials.Principal, o AdvertiseOptions) (*rspec.Ad, error) {
 	if _, err := p.May(credentials.ListResources, urn.URN{}); err != nil {
 		return nil, err
 	}
@@ -109,23 +109,25 @@ func (s *Service) advertise(_ context.Context, p *credentials.Principal, o Adver
 	if !known {
 		return nil, s.notOffered(o.Version, rspec.AdvertisementVersions())
 	}
-	snapshot, occupancy, now := s.Inventory(), s.Store.Occupancy(), s.Clock()
-	key := adKey{strings.ToLower(o.Version.Type), strings.ToLower(o.Version.Version), o.Available}
 	s.ads.mu.Lock()
 	defer s.ads.mu.Unlock()
-	if s.ads.digest != snapshot.Digest || s.ads.occupancy != occupancy.Version || now.Sub(s.ads.made) > adAge {
-		s.ads.digest, s.ads.occupancy, s.ads.made, s.ads.of = snapshot.Digest, occupancy.Version, now, map[adKey][]byte{}
+	snapshot, now := s.Inventory(), s.Clock()
+	if s.ads.catalogue == nil || s.ads.digest != snapshot.Digest {
+		c, err := rspec.NewCatalogue(snapshot)
+		if err != nil {
+			return nil, fmt.Errorf("writing the advertisement: %w", err)
+		}
+		s.ads.digest, s.ads.catalogue, s.ads.of = snapshot.Digest, c, map[bool]keptAd{}
 	}
-	if ad, ok := s.ads.of[key]; ok {
-		return ad, nil
+	occupancy := s.Store.Occupancy()
+	kept := s.ads.of[o.Available]
+	if kept.ad == nil || kept.occupancy != occupancy.Version || now.Sub(kept.made) > adAge {
+		kept = keptAd{occupancy: occupancy.Version, made: now, ad: s.ads.catalogue.Ad(kept.ad,
+			func(h *inventory.Host) bool { return available(h, occupancy) },
+			rspec.AdvertisementOptions{AvailableOnly: o.Available, Now: now})}
+		s.ads.of[o.Available] = kept
 	}
-	ad, err := rspec.Advertisement(snapshot, func(h *inventory.Host) bool { return available(h, occupancy) },
-		rspec.AdvertisementOptions{AvailableOnly: o.Available, Now: now})
-	if err != nil {
-		return nil, fmt.Errorf("writing the advertisement: %w", err)
-	}
-	s.ads.of[key] = ad
-	return ad, nil
+	return kept.ad, nil
 }
 
 // available reports whether a host would take one more node of somebody's.

@@ -3,8 +3,10 @@ package rspec
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"croft/capacity"
@@ -33,29 +35,28 @@ func Advertisement(snapshot *inventory.Snapshot, available func(*inventory.Host)
 	if err != nil {
 		return nil, err
 	}
-	return c.Advertisement(available, o), nil
+	return c.Ad(nil, available, o).Bytes(), nil
 }
 
 // Catalogue is a testbed made ready for advertisements: all that only changes
 // with the inventory is written, what changes with every reservation is not.
 type Catalogue struct {
 	head, tail string
-	nodes      []catalogueNode
-	links      []catalogueLink
-	size       int
+	items      []catalogueItem // hosts, switches, links
+	cuts       []int           // where blocks of items begin, and the end
+	packers    sync.Pool
 }
 
-// catalogueNode is the element of a host, cut where its availability goes; or
-// of a switch, which is always there.
-type catalogueNode struct {
-	host        *inventory.Host // nil for a switch
+// catalogueItem is an element of the advertisement. That of a host is cut where
+// its availability goes.
+type catalogueItem struct {
 	start, rest string
+	host        *inventory.Host // of a host
+	ends        [2]int          // of a link: items that it joins; none if they are not here
 }
 
-type catalogueLink struct {
-	text string
-	ends [2]urn.URN // canonical, of hosts and switches
-}
+// none is no item.
+const none = -1
 
 // NewCatalogue makes a testbed ready for advertisements.
 func NewCatalogue(snapshot *inventory.Snapshot) (*Catalogue, error) {
@@ -70,59 +71,27 @@ func NewCatalogue(snapshot *inventory.Snapshot) (*Catalogue, error) {
 		w.images[snapshot.Images[i].ID.Canonical()] = &snapshot.Images[i]
 	}
 	c := &Catalogue{head: w.head(), tail: "</rspec>\n"}
+	place := make(map[urn.URN]int, len(snapshot.Hosts)+len(snapshot.Switches))
 	for i := range snapshot.Hosts {
-		c.nodes = append(c.nodes, w.host(&snapshot.Hosts[i]))
+		place[snapshot.Hosts[i].ID.Canonical()] = len(c.items)
+		c.items = append(c.items, w.host(&snapshot.Hosts[i]))
 	}
 	for i := range snapshot.Switches {
-		c.nodes = append(c.nodes, catalogueNode{start: w.networkSwitch(&snapshot.Switches[i])})
+		place[snapshot.Switches[i].ID.Canonical()] = len(c.items)
+		c.items = append(c.items, w.networkSwitch(&snapshot.Switches[i]))
 	}
 	for i := range snapshot.Links {
-		c.links = append(c.links, w.link(&snapshot.Links[i]))
-	}
-	for _, n := range c.nodes {
-		c.size += len(n.start) + len(n.rest) + 40
-	}
-	for _, l := range c.links {
-		c.size += len(l.text)
-	}
-	c.size += len(c.head) + len(c.tail) + 200
-	return c, nil
-}
-
-// Advertisement writes the advertisement of now.
-func (c *Catalogue) Advertisement(available func(*inventory.Host) bool, o AdvertisementOptions) []byte {
-	out := make([]byte, 0, c.size)
-	out = append(out, rootTagOfAd...)
-	if !o.Now.IsZero() {
-		out = append(out, ` generated="`+dateTime(o.Now)+`"`...)
-	}
-	out = append(out, ">\n"...)
-	out = append(out, c.head...)
-	var gone map[urn.URN]bool
-	for i := range c.nodes {
-		n := &c.nodes[i]
-		if n.host == nil {
-			out = append(out, n.start...)
-			continue
-		}
-		now := available == nil || available(n.host)
-		if !now && o.AvailableOnly {
-			if gone == nil {
-				gone = map[urn.URN]bool{}
+		item := w.link(&snapshot.Links[i])
+		for e, end := range snapshot.Links[i].Ends {
+			item.ends[e] = none
+			if at, ok := place[end.Node.Canonical()]; ok {
+				item.ends[e] = at
 			}
-			gone[n.host.ID.Canonical()] = true
-			continue
 		}
-		out = append(out, n.start...)
-		out = append(out, `    <available now="`+strconv.FormatBool(now)+"\"/>\n"...)
-		out = append(out, n.rest...)
+		c.items = append(c.items, item)
 	}
-	for i := range c.links {
-		if l := &c.links[i]; !gone[l.ends[0]] && !gone[l.ends[1]] {
-			out = append(out, l.text...)
-		}
-	}
-	return append(out, c.tail...)
+	c.cut()
+	return c, nil
 }
 
 const rootTagOfAd = `<?xml version="1.0" encoding="UTF-8"?>
@@ -151,6 +120,10 @@ func written(f fragment) string {
 // head is all that concerns the testbed as a whole.
 func (w *catalogueWriter) head() string {
 	var b strings.Builder
+	if slices.ContainsFunc(w.Offered(), func(t inventory.SliverType) bool { return t.Driver == simulated }) {
+		b.WriteString("  <!-- Nodes of some sliver types here are simulated (see the descriptions in rspec_opstate):" +
+			" they change their states as real ones do, but there are no machines, and nothing to log in to. -->\n")
+	}
 	for _, e := range w.External {
 		f := fragment{name: "external_ref"}
 		f.attr("component_id", e.Interface.String())
@@ -188,7 +161,7 @@ func (w *catalogueWriter) head() string {
 }
 
 // host writes a host as a node.
-func (w *catalogueWriter) host(h *inventory.Host) catalogueNode {
+func (w *catalogueWriter) host(h *inventory.Host) catalogueItem {
 	f := fragment{name: "node"}
 	f.attr("component_id", h.ID.String())
 	f.attr("component_manager_id", w.Manager.String())
@@ -218,10 +191,10 @@ func (w *catalogueWriter) host(h *inventory.Host) catalogueNode {
 	text := written(f)
 	if len(f.kids) == 0 {
 		start := strings.TrimSuffix(text, "/>\n") + ">\n"
-		return catalogueNode{host: h, start: start, rest: "  </node>\n"}
+		return catalogueItem{host: h, start: start, rest: "  </node>\n", ends: [2]int{none, none}}
 	}
 	end := strings.Index(text, ">\n") + len(">\n")
-	return catalogueNode{host: h, start: text[:end], rest: text[end:]}
+	return catalogueItem{host: h, start: text[:end], rest: text[end:], ends: [2]int{none, none}}
 }
 
 // slots is how many nodes a host holds at once; 0 if no number says.
@@ -234,7 +207,7 @@ func slots(h *inventory.Host) int {
 
 // networkSwitch writes a switch as a node that nothing can be made on, as
 // Emulab does.
-func (w *catalogueWriter) networkSwitch(s *inventory.Switch) string {
+func (w *catalogueWriter) networkSwitch(s *inventory.Switch) catalogueItem {
 	f := fragment{name: "node"}
 	f.attr("component_id", s.ID.String())
 	f.attr("component_manager_id", w.Manager.String())
@@ -255,7 +228,7 @@ func (w *catalogueWriter) networkSwitch(s *inventory.Switch) string {
 	for i := range s.Ports {
 		f.kids = append(f.kids, advertisedInterface(&s.Ports[i]))
 	}
-	return written(f)
+	return catalogueItem{start: written(f), ends: [2]int{none, none}}
 }
 
 // sliverType writes a sliver type and the images that a host boots of it. The
@@ -313,7 +286,7 @@ func advertisedInterface(i *inventory.Interface) fragment {
 }
 
 // link writes a cable or a trunk, with what it carries in each direction.
-func (w *catalogueWriter) link(l *inventory.Link) catalogueLink {
+func (w *catalogueWriter) link(l *inventory.Link) catalogueItem {
 	f := fragment{name: "link"}
 	f.attr("component_id", l.ID.String())
 	f.attr("component_name", l.Name)
@@ -331,7 +304,7 @@ func (w *catalogueWriter) link(l *inventory.Link) catalogueLink {
 		f.kids = append(f.kids, p)
 	}
 	f.kids = append(f.kids, fragment{name: "link_type", attrs: []pair{{"name", "ethernet"}}})
-	return catalogueLink{text: written(f), ends: [2]urn.URN{l.Ends[0].Node.Canonical(), l.Ends[1].Node.Canonical()}}
+	return catalogueItem{start: written(f)}
 }
 
 func kbps(rate capacity.Kbps) string { return fmt.Sprint(int64(rate)) }

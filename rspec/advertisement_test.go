@@ -108,7 +108,7 @@ func TestAdvertisementTells(t *testing.T) {
 		`<action name="geni_start" next="geni_configuring">`,
 		`<action name="geni_updating_users_cancel" next="geni_ready">`,
 		`<action name="geni_update_users_cancel" next="geni_ready">`,
-		`Simulated`, `<available name="mesoscale" localTag="1750"/>`, `restricted="true"`, `<external_ref `,
+		`Simulated`, `are simulated`, `nobody can log in`, `<available name="mesoscale" localTag="1750"/>`, `restricted="true"`, `<external_ref `,
 		`capacity="10000000"`, `role="control"`,
 	} {
 		if !strings.Contains(ad, want) {
@@ -130,9 +130,9 @@ func TestCatalogueIsUsedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := rspec.AdvertisementOptions{Now: noon}
-	first := c.Advertisement(odd, o)
-	_ = c.Advertisement(nil, rspec.AdvertisementOptions{AvailableOnly: true})
-	if !bytes.Equal(first, c.Advertisement(odd, o)) || !bytes.Equal(first, advertisement(t, testbed(5), odd, o)) {
+	first := c.Ad(nil, odd, o).Bytes()
+	_ = c.Ad(nil, nil, rspec.AdvertisementOptions{AvailableOnly: true})
+	if !bytes.Equal(first, c.Ad(nil, odd, o).Bytes()) || !bytes.Equal(first, advertisement(t, testbed(5), odd, o)) {
 		t.Error("the same testbed and availability give another advertisement")
 	}
 }

@@ -111,11 +111,27 @@ func BenchmarkAdvertisement(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	b.Run("again", func(b *testing.B) {
-		available := func(*inventory.Host) bool { return true }
-		b.SetBytes(int64(len(c.Advertisement(available, rspec.AdvertisementOptions{}))))
+	some := func(*inventory.Host) bool { return true }
+	first := c.Ad(nil, some, rspec.AdvertisementOptions{Now: noon})
+	first.Compressed()
+	turn := 0
+	b.Run("one host changes", func(b *testing.B) { // and all hosts are asked
 		for b.Loop() {
-			c.Advertisement(available, rspec.AdvertisementOptions{Now: noon})
+			turn++
+			first = c.Ad(first, func(h *inventory.Host) bool { return h != &s.Hosts[turn%len(s.Hosts)] }, rspec.AdvertisementOptions{Now: noon})
+		}
+	})
+	b.Run("plain", func(b *testing.B) {
+		b.SetBytes(int64(first.Size()))
+		for b.Loop() {
+			for range first.Pieces() {
+			}
+		}
+	})
+	b.Run("compressed", func(b *testing.B) {
+		b.SetBytes(int64(first.Size()))
+		for b.Loop() {
+			first.Compressed()
 		}
 	})
 }

@@ -17,7 +17,7 @@ func (w *catalogueWriter) opstates() []fragment {
 		m.attr("aggregate_manager_id", w.Manager.String())
 		m.attr("start", string(slivers.NotReady))
 	}
-	for _, t := range w.Types {
+	for _, t := range w.Offered() {
 		m := &real
 		if t.Driver == simulated {
 			m = &pretended
@@ -26,18 +26,18 @@ func (w *catalogueWriter) opstates() []fragment {
 	}
 	var list []fragment
 	if len(real.kids) > 0 {
-		real.kids = append(real.kids, states("")...)
+		real.kids = append(real.kids, states("", "its users can log in")...)
 		list = append(list, real)
 	}
 	if len(pretended.kids) > 0 {
-		pretended.kids = append(pretended.kids, states("Simulated, there is no machine. ")...)
+		pretended.kids = append(pretended.kids, states("Simulated, there is no machine. ", "nobody can log in to it")...)
 		list = append(list, pretended)
 	}
 	return list
 }
 
 // states is the machine of AM API v3 as this aggregate runs it.
-func states(remark string) []fragment {
+func states(remark, when string) []fragment {
 	state := func(name slivers.Operational, description string, ways ...fragment) fragment {
 		about := fragment{name: "description", text: remark + description}
 		return fragment{name: "state", attrs: []pair{{"name", string(name)}}, kids: append(ways, about)}
@@ -57,7 +57,7 @@ func states(remark string) []fragment {
 			action("geni_start", slivers.Configuring, "Boot the node")),
 		state(slivers.Configuring, "The node is booting.",
 			wait(success, slivers.Ready), wait(failure, slivers.Failed)),
-		state(slivers.Ready, "The node is up and its users can log in.",
+		state(slivers.Ready, "The node is up and "+when+".",
 			action("geni_restart", slivers.Configuring, "Boot the node anew"),
 			action("geni_stop", slivers.Stopping, "Halt the node"),
 			action("geni_update_users", slivers.UpdatingUsers, "Change who can log in to the node")),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"reflect"
 	"slices"
@@ -127,6 +128,11 @@ func (m *Message) Bytes() []byte {
 	return s.buf
 }
 
+// Text is a string in pieces, for long ones: it is written without being put
+// together. It is read twice, and must say the same both times; no piece may
+// end within a character.
+type Text iter.Seq[string]
+
 const (
 	flushAt = 32 << 10
 	piece   = 8 << 10 // what is escaped at a time
@@ -235,6 +241,15 @@ func (e *encoder) typed(v any) error {
 	case string:
 		e.str(v)
 		return nil
+	case Text:
+		e.raw("<string>")
+		for piece := range v {
+			if e.text(piece); e.err != nil {
+				break
+			}
+		}
+		e.raw("</string>")
+		return e.err
 	case bool:
 		e.boolean(v)
 		return nil

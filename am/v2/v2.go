@@ -74,23 +74,22 @@ func (a *API) listResources(ctx context.Context, c *wire.Call, params []any) (an
 	if err != nil {
 		return nil, "", err
 	}
-	var rspec []byte
 	if slice.IsZero() {
-		rspec, err = a.Service.Advertise(ctx, p, aggregate.AdvertiseOptions{Version: version, Available: available})
-	} else {
-		c.About(slice)
-		var described *aggregate.Described
-		if described, err = a.Service.Describe(ctx, p, aggregate.Target{Slice: slice}, version); err == nil {
-			if len(described.Slivers) == 0 {
-				return nil, "", nothingHere("ListResources", slice)
-			}
-			rspec = described.Manifest
+		ad, err := a.Service.Advertise(ctx, p, aggregate.AdvertiseOptions{Version: version, Available: available})
+		if err != nil {
+			return nil, "", err
 		}
+		return wire.Advertisement(ad, compressed), "", nil
 	}
+	c.About(slice)
+	described, err := a.Service.Describe(ctx, p, aggregate.Target{Slice: slice}, version)
 	if err != nil {
 		return nil, "", err
 	}
-	text, err := wire.Document(rspec, compressed)
+	if len(described.Slivers) == 0 {
+		return nil, "", nothingHere("ListResources", slice)
+	}
+	text, err := wire.Document(described.Manifest, compressed)
 	return text, "", err
 }
 

@@ -91,8 +91,7 @@ func (a *API) listResources(ctx context.Context, c *wire.Call, params []any) (an
 	if err != nil {
 		return nil, "", err
 	}
-	text, err := wire.Document(ad, compressed)
-	return text, "", err
+	return wire.Advertisement(ad, compressed), "", nil
 }
 
 func (a *API) allocate(ctx context.Context, c *wire.Call, params []any) (any, string, error) {

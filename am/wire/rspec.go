@@ -5,9 +5,12 @@ import (
 	"compress/zlib"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"strings"
 
 	"croft/languages"
+	"croft/rspec"
+	"croft/xmlrpc"
 )
 
 // VersionStructs lists document formats as GetVersion does.
@@ -25,21 +28,30 @@ func VersionStructs(versions []languages.Version) []any {
 	return list
 }
 
-// Document is an RSpec as a reply carries it: compressed it is a string too,
+// Document is a manifest as a reply carries it: compressed it is a string too,
 // base64 of zlib.
-func Document(rspec []byte, compressed bool) (string, error) {
+func Document(text []byte, compressed bool) (string, error) {
 	if !compressed {
-		return string(rspec), nil
+		return string(text), nil
 	}
 	var b bytes.Buffer
 	z := zlib.NewWriter(&b)
-	if _, err := z.Write(rspec); err != nil {
+	if _, err := z.Write(text); err != nil {
 		return "", fmt.Errorf("compressing an RSpec: %w", err)
 	}
 	if err := z.Close(); err != nil {
 		return "", fmt.Errorf("compressing an RSpec: %w", err)
 	}
 	return base64.StdEncoding.EncodeToString(b.Bytes()), nil
+}
+
+// Advertisement is an advertisement as a reply carries it: piece by piece, as
+// it can be large.
+func Advertisement(ad *rspec.Ad, compressed bool) xmlrpc.Text {
+	if compressed {
+		return xmlrpc.Text(slices.Values(ad.Compressed()))
+	}
+	return xmlrpc.Text(ad.Pieces())
 }
 
 // Warnings writes what an author should know into the output of a reply.
