@@ -157,10 +157,19 @@ func (c *cgroups) remove(slot int) error {
 	return errors.Join(errs...)
 }
 
-// removeAll removes the driver's own groups, if they are empty.
+// removeAll removes the driver's own groups, if no node has one in them. The
+// kernel may still be busy with the last node's.
 func (c *cgroups) removeAll() {
 	for _, d := range c.dirs {
-		unix.Rmdir(filepath.Join(d, c.name))
+		group := filepath.Join(d, c.name)
+		for range busyTries {
+			entries, err := os.ReadDir(group)
+			inUse := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() })
+			if err != nil || inUse || !errors.Is(unix.Rmdir(group), unix.EBUSY) {
+				break
+			}
+			time.Sleep(busyPause)
+		}
 	}
 }
 
@@ -181,11 +190,18 @@ func (c *cgroups) slots() []int {
 	return out
 }
 
+// How often, and after which time, a group that the kernel calls busy is
+// tried again.
+const (
+	busyTries = 500
+	busyPause = 2 * time.Millisecond
+)
+
 // removeGroup removes a group and those that the node has made below it. The
 // kernel calls a group busy for a moment after its last process.
 func removeGroup(dir string) error {
 	var err error
-	for range 500 {
+	for range busyTries {
 		entries, readErr := os.ReadDir(dir)
 		if errors.Is(readErr, fs.ErrNotExist) {
 			return nil
@@ -203,7 +219,7 @@ func removeGroup(dir string) error {
 		if !errors.Is(err, unix.EBUSY) {
 			break
 		}
-		time.Sleep(2 * time.Millisecond)
+		time.Sleep(busyPause)
 	}
 	return fmt.Errorf("remove cgroup %s: %w", dir, err)
 }

@@ -210,6 +210,13 @@ func (d *Driver) open() error {
 func (d *Driver) Close() error {
 	close(d.closing)
 	d.background.Wait()
+	d.mu.Lock()
+	for _, n := range d.nodes {
+		if p := n.running(); p != nil {
+			p.fd.Close()
+		}
+	}
+	d.mu.Unlock()
 	d.netMu.Lock()
 	d.fabric.close()
 	d.netMu.Unlock()

@@ -134,7 +134,7 @@ func (f *fabric) names() ([]string, error) {
 	if f.handle == nil {
 		return nil, nil
 	}
-	links, err := f.handle.LinkList()
+	links, err := listLinks(f.handle)
 	if err != nil {
 		return nil, fmt.Errorf("list the network of the links: %w", err)
 	}
@@ -145,6 +145,17 @@ func (f *fabric) names() ([]string, error) {
 		}
 	}
 	return out, nil
+}
+
+// listLinks lists the interfaces of a network. The kernel says when they
+// changed while it did, and the list begins anew.
+func listLinks(h *netlink.Handle) ([]netlink.Link, error) {
+	for {
+		links, err := h.LinkList()
+		if !errors.Is(err, netlink.ErrDumpInterrupted) {
+			return links, err
+		}
+	}
 }
 
 func (f *fabric) addBridge(name string) error {
@@ -364,7 +375,7 @@ func configure(interfaces []drivers.Interface) error {
 		return fmt.Errorf("configure the interfaces: %w", err)
 	}
 	defer h.Close()
-	list, err := h.LinkList()
+	list, err := listLinks(h)
 	if err != nil {
 		return fmt.Errorf("configure the interfaces: %w", err)
 	}
