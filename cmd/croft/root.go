@@ -79,7 +79,7 @@ func (a *app) rootCommand() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add(testbed, a.initCommand(), serveCommand(a), a.memberCommand(), a.sliceCommand(), a.inventoryCommand())
+	add(testbed, a.initCommand(), serveCommand(a), a.memberCommand(), a.sliceCommand(), a.inventoryCommand(), a.adminCommand())
 	add(experiments,
 		a.validateCommand(),
 		a.versionCommand(), a.listCommand(),

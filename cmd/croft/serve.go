@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/net/netutil"
 
+	"croft/admin"
 	"croft/aggregate"
 	"croft/am"
 	"croft/credentials"
@@ -138,6 +139,12 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 	defer watching.Wait()
 	watching.Go(func() { watchInventory(ctx, testbed, service, log) })
 
+	operator := &admin.Server{Service: service, Log: log, Clock: time.Now}
+	closeDoor, err := operator.Listen(admin.Socket(conf.State))
+	if err != nil {
+		return err
+	}
+	defer closeDoor()
 	api := am.New(am.Config{
 		Service: service, Trust: trust, Verifier: credentials.NewVerifier(trust, policy), Log: log, Clock: time.Now,
 		RequestBytes: int64(conf.Limits.RequestBytes), Nesting: conf.Limits.Nesting, ConcurrentCalls: conf.Limits.ConcurrentCalls,
