@@ -41,6 +41,12 @@ type search struct {
 	where    []int32 // host → its only exit switch, -1 if not exactly one
 	packs    []bool  // kind → several such nodes may share a host
 
+	band   []int32
+	moving []int32
+	every  int   // one step in so many is a shift
+	whole  int32 // one shift in so many is of a whole switch
+	undos  []undo
+
 	best  *snapshot
 	steps int64
 	stop  func() bool
@@ -146,8 +152,12 @@ func (a *search) anneal(steps int64, hot, cold float64) {
 	factor := math.Pow(cold/hot, 1/float64(rounds))
 	t := hot * 1e6
 	for range rounds {
-		for range batch {
-			a.step(t)
+		for i := range batch {
+			if i%a.every == 0 {
+				a.shift(t)
+			} else {
+				a.step(t)
+			}
 		}
 		a.steps += batch
 		t *= factor

@@ -22,24 +22,8 @@ func Solve(ctx context.Context, p *Problem, o Options) (*Solution, error) {
 	if effort == 0 {
 		effort = 1
 	}
-	a.construct()
-	a.augment()
-	a.note()
-	steps := int64(effort * Steps(in))
-	a.anneal(steps, Hot, Cold)
+	pl := newPlan(in, effort)
+	a.run(pl)
 	a.restore(a.best)
 	return a.solution(), nil
-}
-
-var Hot, Cold = 0.4, 0.01
-
-var StepsN, StepsNC = 1000., 2.2
-
-func Steps(in *instance) float64 {
-	c := 0
-	for i := range in.kinds {
-		c = max(c, len(in.kinds[i].cand))
-	}
-	n := float64(len(in.movable))
-	return min(8e6, StepsN*n+StepsNC*n*min(float64(c), 25*n))
 }
