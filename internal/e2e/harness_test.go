@@ -134,6 +134,12 @@ func newFederation(t testing.TB, settings ...setting) *testbed {
 	if os.Getuid() != 0 {
 		t.Skip("needs root: nodes are made of namespaces (run the tests as root or with sudo)")
 	}
+	return newFolder(t, settings...)
+}
+
+// newFolder makes a federation.
+func newFolder(t testing.TB, settings ...setting) *testbed {
+	t.Helper()
 	_, isTest := t.(*testing.T)
 	built := build(t, isTest)
 	work, err := os.MkdirTemp("", "croft-e2e-testbed")
