@@ -192,6 +192,9 @@ func TestSessionRequests(t *testing.T) {
 	if err := session(t, c).RequestSubsystem("no-such"); err == nil {
 		t.Error("a subsystem that does not exist was started")
 	}
+	if out, err := session(t, c).CombinedOutput("ping -n -c 1 -W 10 127.0.0.1"); err != nil {
+		t.Errorf("ping as a user: %v %s", err, out)
+	}
 	s = session(t, c)
 	if err := s.Run("cat /etc/shadow"); err == nil {
 		t.Error("a user reads the shadow file")
