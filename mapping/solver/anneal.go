@@ -41,11 +41,12 @@ type search struct {
 	where    []int32 // host → its only exit switch, -1 if not exactly one
 	packs    []bool  // kind → several such nodes may share a host
 
-	band   []int32
-	moving []int32
-	every  int   // one step in so many is a shift
-	whole  int32 // one shift in so many is of a whole switch
-	undos  []undo
+	band     []int32
+	unpacked []int32 // links that found no wire of their own
+	moving   []int32
+	every    int   // one step in so many is a shift
+	whole    int32 // one shift in so many is of a whole switch
+	undos    []undo
 
 	best  *snapshot
 	steps int64

@@ -32,6 +32,7 @@ func (a *search) solution() *Solution {
 // interface asked for first, then the largest first, each where it fits most
 // tightly. It counts as a violation what finds none.
 func (a *search) pack(sol *Solution) {
+	a.unpacked = a.unpacked[:0]
 	type use struct {
 		left  int64
 		owned bool
@@ -128,6 +129,7 @@ func (a *search) pack(sol *Solution) {
 		}
 		if fail {
 			*r = Route{}
+			a.unpacked = append(a.unpacked, l)
 			sol.Violations++
 		}
 	}
@@ -135,4 +137,23 @@ func (a *search) pack(sol *Solution) {
 
 func (a *search) touches(w, h int32) bool {
 	return a.tb.spec.Wires[w].A == h || a.tb.spec.Wires[w].B == h
+}
+
+// holdBack makes the bundles and trunks of links that found no wire seem
+// smaller by as much.
+func (a *search) holdBack() {
+	for _, l := range a.unpacked {
+		for _, b := range [2]int32{a.ra[l], a.rb[l]} {
+			if b >= 0 && a.bShared[b] > 0 {
+				a.bShared[b] = max(0, a.bShared[b]-a.rbw[l])
+			} else if b >= 0 && a.bCount[b] > 1 {
+				a.bCount[b]--
+			}
+		}
+		if p := a.rp[l]; p >= 0 {
+			for _, t := range a.paths[p].trunks {
+				a.trunkSlim[t] += a.rbw[l]
+			}
+		}
+	}
 }

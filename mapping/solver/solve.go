@@ -1,10 +1,14 @@
-// Package solver places graphs of virtual nodes and links onto testbeds.
 package solver
 
 import (
 	"context"
+	"math"
 	"time"
 )
+
+// packTries bounds how often a placement is searched again because its links
+// did not fit on single wires.
+const packTries = 3
 
 // Solve places a problem. It is a pure function of the problem, the seed and
 // the effort unless the context or the deadline ends it early.
@@ -13,6 +17,9 @@ func Solve(ctx context.Context, p *Problem, o Options) (*Solution, error) {
 		return nil, err
 	}
 	in := newInstance(p)
+	if reasons := in.impossible(); len(reasons) > 0 {
+		return in.refuse(reasons), nil
+	}
 	st := newState(in)
 	stop := func() bool {
 		return ctx.Err() != nil || !o.Deadline.IsZero() && !time.Now().Before(o.Deadline)
@@ -25,5 +32,19 @@ func Solve(ctx context.Context, p *Problem, o Options) (*Solution, error) {
 	pl := newPlan(in, effort)
 	a.run(pl)
 	a.restore(a.best)
-	return a.solution(), nil
+	sol := a.solution()
+	for try := 0; try < packTries && a.pen == 0 && len(a.unpacked) > 0 && !a.cut; try++ {
+		// What fits in sum may not fit on single wires: hold something back and
+		// search again from there.
+		a.holdBack()
+		a.best.energy = math.MaxInt64
+		a.restore(a.best)
+		a.anneal(pl.steps/4+1000, pl.cold*4, pl.cold)
+		a.restore(a.best)
+		sol = a.solution()
+	}
+	if sol.Outcome != Placed {
+		sol.Reasons = a.wrong(sol)
+	}
+	return sol, nil
 }
