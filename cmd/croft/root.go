@@ -97,6 +97,7 @@ func (a *app) rootCommand() *cobra.Command {
 // group makes a command that has nothing but subcommands show its help, and
 // fail when it is given what is none of them.
 func group(c *cobra.Command) *cobra.Command {
+	c.SuggestionsMinimumDistance = 2
 	c.Args = func(c *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
