@@ -194,6 +194,9 @@ func TestOperator(t *testing.T) {
 	if gone, err := d.Delete(ctx, slice); err != nil || len(gone) != 1 {
 		t.Errorf("deleting from a slice that is shut down: %+v, %v", gone, err)
 	}
+	if events, err := d.Events(ctx, urn.MustParse(two)); err != nil || len(events) == 0 {
+		t.Errorf("events: %+v, %v", events, err)
+	}
 	_, err = d.Delete(ctx, slice)
 	d.wantCode("deleting again", err, wire.SearchFailed)
 	_, err = d.Delete(ctx, made[0])
@@ -210,6 +213,12 @@ func TestOperator(t *testing.T) {
 		t.Errorf("shutting down a slice before it has anything: %v", err)
 	}
 
+	if _, err := d.Delete(ctx, urn.MustParse(two)); err != nil {
+		t.Error(err)
+	}
+	if events, err := d.Events(ctx, urn.MustParse(two)); err != nil || len(events) == 0 {
+		t.Errorf("events of a slice that has nothing any more: %+v, %v", events, err)
+	}
 	for _, want := range []string{"method=shutdown code=SUCCESS", "method=lift code=SUCCESS", "method=delete code=SUCCESS",
 		"on=" + one, "method=lift code=REFUSED", `caller="user `} {
 		if !strings.Contains(d.log.String(), want) {

@@ -72,12 +72,13 @@ func (s *Service) Slivers(ctx context.Context, slice urn.URN) ([]slivers.Sliver,
 	return list, nil
 }
 
-// Events tells what happened to the slivers of a slice, the oldest first.
+// Events tells what happened to the slivers of a slice, the oldest first. It
+// still does for some time when a slice has nothing here any more.
 func (s *Service) Events(ctx context.Context, slice urn.URN) ([]slivers.Event, error) {
-	if err := s.known(ctx, slice); err != nil {
-		return nil, fail("events", slice, err)
-	}
 	list, err := s.Store.Events(ctx, slice)
+	if err == nil && len(list) == 0 {
+		err = s.known(ctx, slice)
+	}
 	if err != nil {
 		return nil, fail("events", slice, err)
 	}

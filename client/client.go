@@ -85,6 +85,7 @@ type (
 		RSpec      RSpecVersion
 		Available  bool // only what is free
 		Compressed bool
+		API        int // version of the AM API at the URL; 0 is 3. In 2, credentials are strings
 	}
 	// ProvisionOptions direct Provision.
 	ProvisionOptions struct {
@@ -205,7 +206,13 @@ func (c *Client) ListResources(ctx context.Context, creds []Credential, o ListOp
 	options := rspecOption(o.RSpec)
 	options["geni_available"] = o.Available
 	options["geni_compressed"] = o.Compressed
-	value, err := c.call(ctx, r, wire(creds), options)
+	presented := wire(creds)
+	if o.API == 2 {
+		for i, c := range creds {
+			presented[i] = c.Value
+		}
+	}
+	value, err := c.call(ctx, r, presented, options)
 	if err != nil {
 		return "", err
 	}

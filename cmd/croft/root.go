@@ -82,7 +82,7 @@ func (a *app) rootCommand() *cobra.Command {
 	add(testbed, a.initCommand(), serveCommand(a), a.memberCommand(), a.sliceCommand(), a.inventoryCommand(), a.adminCommand())
 	add(experiments,
 		a.validateCommand(),
-		a.versionCommand(), a.listCommand(),
+		a.versionCommand(), a.listCommand(), a.probeCommand(),
 		a.upCommand(), a.sshCommand(),
 		a.allocateCommand(), a.provisionCommand(), a.statusCommand(), a.describeCommand(),
 		a.actionCommand(), a.renewCommand(), a.deleteCommand(), a.shutdownCommand(),
