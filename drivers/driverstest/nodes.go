@@ -289,6 +289,9 @@ func (r *rig) pings(from drivers.Node, link int, to ...drivers.Node) {
 // separated checks that one node does not reach another over IPv4.
 func (r *rig) separated(from drivers.Node, link, number int) {
 	r.t.Helper()
+	if r.s.Hollow {
+		return
+	}
 	address := address4(link, number)
 	if out, err := r.shell(from.Sliver, fmt.Sprintf("ping -n -c 2 -i 0.2 -W 1 %s", address)); err == nil {
 		r.t.Errorf("%s reaches %s: %s", from.Hostname, address, out)
@@ -481,13 +484,18 @@ func testManagerRestart(t *testing.T, r *rig) {
 		r.must(r.d.Restart(r.ctx, b.Sliver), "restart a node that was taken over")
 		r.pings(a, 1, b)
 	}
-	door := r.door(a.Sliver)
-	if out, err := door.ssh(ann, "ann", "id -un"); err != nil || out != "ann" {
-		t.Errorf("login after the restart: %q, %v", out, err)
+	var door door
+	if !r.s.Hollow {
+		door = r.door(a.Sliver)
+		if out, err := door.ssh(ann, "ann", "id -un"); err != nil || out != "ann" {
+			t.Errorf("login after the restart: %q, %v", out, err)
+		}
 	}
 	r.must(r.d.UpdateUsers(r.ctx, a.Sliver, users(bob)), "update users")
-	if out, err := door.ssh(bob, "bob", "id -un"); err != nil || out != "bob" {
-		t.Errorf("login of a new user after the restart: %q, %v", out, err)
+	if !r.s.Hollow {
+		if out, err := door.ssh(bob, "bob", "id -un"); err != nil || out != "bob" {
+			t.Errorf("login of a new user after the restart: %q, %v", out, err)
+		}
 	}
 	r.must(r.d.Start(r.ctx, stopped.Sliver), "start a node of before")
 	r.must(r.d.Stop(r.ctx, a.Sliver), "stop a node that was taken over")
@@ -495,6 +503,9 @@ func testManagerRestart(t *testing.T, r *rig) {
 	r.reopen()
 	r.shows(a.Sliver, drivers.NodeKind, false)
 	r.must(r.d.Start(r.ctx, a.Sliver), "start")
+	if r.s.Hollow {
+		return
+	}
 	if out, err := r.door(a.Sliver).ssh(bob, "bob", "id -un"); err != nil || out != "bob" {
 		t.Errorf("login after a restart of the node: %q, %v", out, err)
 	}

@@ -165,4 +165,10 @@ func (j *journal) renew(things map[urn.URN]*thing) error {
 	return old.Close()
 }
 
-func (j *journal) close() error { return j.file.Close() }
+// close may be called again.
+func (j *journal) close() error {
+	if err := j.file.Close(); !errors.Is(err, os.ErrClosed) {
+		return err
+	}
+	return nil
+}

@@ -14,10 +14,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"croft/drivers"
 	"croft/request"
@@ -137,9 +140,34 @@ func (d *Driver) TakesLogins() bool { return false }
 // Check always finds what it needs.
 func (d *Driver) Check(context.Context) error { return nil }
 
+// systemAccounts are those that any image has.
+func systemAccounts() []string { return []string{"root", "daemon", "bin", "sys", "nobody"} }
+
 // Accounts of simulated images are those that any system has.
-func (d *Driver) Accounts(context.Context, string) ([]string, error) {
-	return []string{"root", "daemon", "bin", "sys", "nobody"}, nil
+func (d *Driver) Accounts(context.Context, string) ([]string, error) { return systemAccounts(), nil }
+
+// accountName is what Linux takes for an account's name.
+var accountName = regexp.MustCompile(`^[a-z_][a-z0-9_-]{0,31}$`)
+
+// checkUsers refuses the users that a real node could not have.
+func checkUsers(users []request.User) error {
+	taken := systemAccounts()
+	for _, u := range users {
+		if !accountName.MatchString(u.Login) || slices.Contains(taken, u.Login) {
+			return fmt.Errorf("%q cannot be the account of %s", u.Login, u.URN)
+		}
+		taken = append(taken, u.Login)
+		for _, key := range u.Keys {
+			_, _, options, rest, err := ssh.ParseAuthorizedKey([]byte(key))
+			if err == nil && len(options)+len(rest) > 0 {
+				err = errors.New("more than a key")
+			}
+			if err != nil {
+				return fmt.Errorf("key of %s: %w", u.Login, err)
+			}
+		}
+	}
+	return nil
 }
 
 // do lets an operation take its time, unless it is to fail.
@@ -196,6 +224,9 @@ func (d *Driver) Make(ctx context.Context, n drivers.Node) error {
 	if _, ok := d.has(n.Sliver, drivers.NodeKind); ok {
 		return nil
 	}
+	if err := checkUsers(n.Users); err != nil {
+		return fmt.Errorf("making %s: %w", n.Sliver, err)
+	}
 	if err := d.do(ctx, Make, aboutNode(&n)); err != nil {
 		return err
 	}
@@ -237,6 +268,9 @@ func (d *Driver) UpdateUsers(ctx context.Context, sliver urn.URN, users []reques
 	if !ok {
 		return notFound(sliver)
 	}
+	if err := checkUsers(users); err != nil {
+		return fmt.Errorf("users of %s: %w", sliver, err)
+	}
 	if err := d.do(ctx, UpdateUsers, aboutNode(t.Node)); err != nil {
 		return err
 	}
@@ -258,10 +292,30 @@ func (d *Driver) Connect(ctx context.Context, l drivers.Link) error {
 			return fmt.Errorf("connecting %s: node %s has no interface %q", l.Sliver, e.Node, e.Interface)
 		}
 	}
+	if err := d.unlinked(l); err != nil {
+		return err
+	}
 	if err := d.do(ctx, Connect, Subject{Sliver: l.Sliver}); err != nil {
 		return err
 	}
 	return d.commit(change{Sliver: l.Sliver, Link: &l, Note: "connected"})
+}
+
+// unlinked returns an error unless the ends of a link are free.
+func (d *Driver) unlinked(l drivers.Link) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, t := range d.things {
+		if t.Link == nil {
+			continue
+		}
+		for _, e := range l.Ends {
+			if slices.ContainsFunc(t.Link.Ends, func(o drivers.End) bool { return o.Node.Equal(e.Node) && o.Interface == e.Interface }) {
+				return fmt.Errorf("connecting %s: interface %q of %s is in link %s already", l.Sliver, e.Interface, e.Node, t.Sliver)
+			}
+		}
+	}
+	return nil
 }
 
 // Remove removes a node or a link.
