@@ -325,13 +325,19 @@ func TestCommands(t *testing.T) {
 	b.must("delete", "exp1")
 }
 
-// A slice that is shut down is still told about, and nobody can do anything
-// with it.
+// A slice that is shut down stops, is still told about, and nobody can do
+// anything with it until the operator lifts it.
 func TestShutdown(t *testing.T) {
 	t.Parallel()
+	need(t, "ssh")
 	b := newTestbed(t)
 	b.slice("off")
-	b.must("allocate", "off", repository(t, "testdata", "requests", "one-node.rspec"))
+	b.must("up", "off", repository(t, "testdata", "requests", "one-node.rspec"))
+	node := readManifest(t, b.must("describe", "off", "--raw")).Nodes[0]
+	login, ok := node.LoginOf(urn.URN{Authority: authority, Type: urn.User, Name: "alice"})
+	if !ok {
+		t.Fatal("no login")
+	}
 	b.must("shutdown", "off")
 	b.must("shutdown", "off") // again
 	for _, args := range [][]string{
@@ -342,6 +348,13 @@ func TestShutdown(t *testing.T) {
 	}
 	b.must("status", "off")
 	b.must("describe", "off")
+	b.awaitNothing()
+	if r := b.trySSH(login, filepath.Join(b.dir, "members", "alice", "id_ed25519"), "true"); r.status == 0 {
+		t.Error("a node of a slice that is shut down lets people in")
+	}
+	b.must("admin", "lift", "off")
+	b.must("action", "off", "geni_start")
+	b.await("the node to be back", func() bool { return b.croft("ssh", "off", node.ClientID, "--", "true").status == 0 })
 }
 
 // copies copies a file with scp and sftp, by the configuration that croft ssh
