@@ -169,7 +169,7 @@ func featureKind(name string) solver.FeatureKind {
 
 func (t *Testbed) node(tok []string, parts map[int32]string) error {
 	if len(tok) < 3 {
-		return errors.New("node wants NAME TYPE:SLOTS ...")
+		return errors.New("node wants NAME TYPE:SLOTS and more")
 	}
 	name := strings.Clone(tok[1])
 	if _, ok := t.hosts[name]; ok {
@@ -266,7 +266,7 @@ func weight(s string) (float64, error) {
 
 func (t *Testbed) link(tok []string) error {
 	if len(tok) < 8 {
-		return errors.New("link wants NAME SRC[:MAC[/IFACE]] DST[:MAC[/IFACE]] BW DELAY LOSS LINKTYPE ...")
+		return errors.New("link wants NAME SRC[:MAC[/IFACE]] DST[:MAC[/IFACE]] BW DELAY LOSS and LINKTYPEs")
 	}
 	w := solver.Wire{Name: strings.Clone(tok[1])}
 	var err error

@@ -72,7 +72,7 @@ func (in *interner) clone() interner { return interner{maps.Clone(in.ids), slice
 
 func (q *Request) class(tok []string) error {
 	if len(tok) < 4 {
-		return errors.New("make-vclass wants NAME WEIGHT TYPE ...")
+		return errors.New("make-vclass wants NAME WEIGHT and TYPEs")
 	}
 	name := strings.Clone(tok[1])
 	if _, ok := q.classes[name]; ok {
@@ -93,7 +93,7 @@ func (q *Request) class(tok []string) error {
 
 func (q *Request) node(tok []string, parents map[int32]string) error {
 	if len(tok) < 3 {
-		return errors.New("node wants NAME TYPE[:SLOTS] ...")
+		return errors.New("node wants NAME TYPE[:SLOTS]")
 	}
 	name := strings.Clone(tok[1])
 	if _, ok := q.nodes[name]; ok {
@@ -143,7 +143,7 @@ func (q *Request) node(tok []string, parents map[int32]string) error {
 
 func (q *Request) link(tok []string) error {
 	if len(tok) < 8 {
-		return errors.New("link wants NAME VSRC VDST BW DELAY LOSS LINKTYPE ...")
+		return errors.New("link wants NAME VSRC VDST BW DELAY LOSS and LINKTYPEs")
 	}
 	l := solver.Link{Name: strings.Clone(tok[1])}
 	if q.links[l.Name] {

@@ -532,9 +532,3 @@ func (in *instance) ways(s, t int32) pathRange {
 	}
 	return *r
 }
-
-// trunksBetween is how many trunks are between two switches at least, -1 if
-// nothing joins them.
-func (in *instance) trunksBetween(s, t int32) int16 {
-	return in.tb.fabric.dist[int(s)*len(in.tb.switches)+int(t)]
-}
