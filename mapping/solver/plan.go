@@ -27,7 +27,7 @@ func newPlan(in *instance, effort float64) plan {
 	steps := min(8e6, 700*n+(0.6+choice)*n*min(float64(hosts), 25*n))
 	if n <= smallRequest {
 		p.rounds, p.every, p.whole = 4, 60, 4
-		steps = 1500*n + 2.2*n*min(float64(hosts), 25*n)
+		steps = min(1500, 500+20*n)*n + 2.2*n*min(float64(hosts), 25*n)
 	}
 	p.steps = int64(steps*effort) / int64(p.rounds)
 	return p
