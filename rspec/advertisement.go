@@ -3,6 +3,8 @@ package rspec
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -186,6 +188,7 @@ func (w *catalogueWriter) host(h *inventory.Host) catalogueItem {
 	for i := range h.Interfaces {
 		f.kids = append(f.kids, advertisedInterface(&h.Interfaces[i]))
 	}
+	f.kids = append(f.kids, features(h.Properties)...)
 	// The availability goes first, so that the element can be cut behind its
 	// start tag.
 	text := written(f)
@@ -195,6 +198,20 @@ func (w *catalogueWriter) host(h *inventory.Host) catalogueItem {
 	}
 	end := strings.Index(text, ">\n") + len(">\n")
 	return catalogueItem{host: h, start: text[:end], rest: text[end:], ends: [2]int{none, none}}
+}
+
+// features writes the properties of a host that are numbers as Emulab writes
+// features; its extension has no place for others.
+func features(properties map[string]string) []fragment {
+	var list []fragment
+	for _, name := range slices.Sorted(maps.Keys(properties)) {
+		value := properties[name]
+		if n, err := strconv.ParseFloat(value, 32); err != nil || math.IsInf(n, 0) || math.IsNaN(n) || strings.ContainsAny(value, "xX_") {
+			continue
+		}
+		list = append(list, fragment{name: "emulab:fd", attrs: []pair{{"name", name}, {"weight", value}}})
+	}
+	return list
 }
 
 // slots is how many nodes a host holds at once; 0 if no number says.

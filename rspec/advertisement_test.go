@@ -45,6 +45,7 @@ func testbed(n int) *inventory.Snapshot {
 		if i%3 == 0 {
 			h.Types, h.Shared, h.MaxSlivers = []request.SliverType{"namespace", "raw-pc"}, true, 20
 			h.Images = []urn.URN{image}
+			h.Properties = map[string]string{"gpus": "2", "processor": "E5-2630v3", "load": "-1.5e0"}
 		}
 		s.Hosts = append(s.Hosts, h)
 		port := id(urn.Interface, "sw1:%d", i)
@@ -108,6 +109,7 @@ func TestAdvertisementTells(t *testing.T) {
 		`<action name="geni_start" next="geni_configuring">`,
 		`<action name="geni_updating_users_cancel" next="geni_ready">`,
 		`<action name="geni_update_users_cancel" next="geni_ready">`,
+		`<emulab:fd name="gpus" weight="2"/>`, `<emulab:fd name="load" weight="-1.5e0"/>`,
 		`Simulated`, `are simulated`, `nobody can log in`, `<available name="mesoscale" localTag="1750"/>`, `restricted="true"`, `<external_ref `,
 		`capacity="10000000"`, `role="control"`,
 	} {
