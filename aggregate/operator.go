@@ -137,5 +137,11 @@ func (s *Service) free(ctx context.Context, name urn.URN) ([]slivers.Sliver, err
 	if len(picked) == 0 {
 		return nil, refuse(NotFound, "the slice has no slivers here")
 	}
-	return picked, s.release(ctx, t.Slice, picked)
+	if err := s.release(ctx, t.Slice, picked); err != nil {
+		return nil, err
+	}
+	for i := range picked {
+		picked[i].Allocation = slivers.Unallocated
+	}
+	return picked, nil
 }

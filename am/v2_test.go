@@ -31,7 +31,9 @@ func TestLifeCycle2(t *testing.T) {
 	users := []any{m{"urn": "urn:publicid:IDN+example.org+user+alice", "keys": []any{newKey(t)}}}
 
 	u.want(12, "SliverStatus", slice, creds, m{})
-	u.want(12, "ListResources", creds, options(m{"geni_slice_urn": slice}))
+	if empty, _ := u.want(0, "ListResources", creds, options(m{"geni_slice_urn": slice})).value.(string); !strings.Contains(empty, `type="manifest"`) || strings.Contains(empty, "<node") {
+		t.Errorf("ListResources of a slice that has nothing returns %s", empty)
+	}
 	u.want(12, "DeleteSliver", slice, creds, m{})
 	u.want(12, "RenewSliver", slice, creds, in(time.Hour), m{})
 	manifest, ok := u.want(0, "CreateSliver", slice, creds, nodes("a", "b"), users, m{"geni_end_time": in(time.Hour)}).value.(string)

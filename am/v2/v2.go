@@ -5,7 +5,6 @@ package v2
 
 import (
 	"context"
-	"fmt"
 
 	"croft/aggregate"
 	"croft/am/wire"
@@ -86,15 +85,9 @@ func (a *API) listResources(ctx context.Context, c *wire.Call, params []any) (an
 	if err != nil {
 		return nil, "", err
 	}
-	if len(described.Slivers) == 0 {
-		return nil, "", nothingHere("ListResources", slice)
-	}
+	// Of a slice that has nothing here, the manifest is empty.
 	text, err := wire.Document(described.Manifest, compressed)
 	return text, "", err
-}
-
-func nothingHere(op string, slice urn.URN) error {
-	return &aggregate.Error{Op: op, Item: slice.String(), Kind: aggregate.NotFound, Err: fmt.Errorf("the slice has no slivers here")}
 }
 
 // begin reads what the calls on a slice have in common.
