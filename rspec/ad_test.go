@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"croft/inventory"
+	"croft/inventory/advert"
 	"croft/rspec"
 )
 
@@ -116,6 +118,46 @@ func TestLargeAdvertisementIsValid(t *testing.T) {
 	t.Logf("%d bytes", len(large))
 	for _, schema := range []string{"ad.xsd", "all-ad.xsd"} {
 		for name, why := range violations(t, filepath.Join(dir, schema), map[string][]byte{"large": large}) {
+			t.Errorf("%s: not valid by %s: %s", name, schema, why)
+		}
+	}
+}
+
+// TestImportedTestbeds advertises what is imported of the published
+// advertisements.
+func TestImportedTestbeds(t *testing.T) {
+	dir := schemaTool(t)
+	files, err := filepath.Glob(filepath.Join(shared(t, "corpus", "rspec"), "advertisement", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := map[string][]byte{}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		imported, err := advert.Import(data, filepath.Base(file), advert.Options{})
+		if err != nil {
+			continue // why is tested with the import
+		}
+		ad := advertisement(t, imported.Snapshot, odd, rspec.AdvertisementOptions{Now: noon})
+		documents[filepath.Base(file)] = ad
+		again, err := advert.Import(ad, "again", advert.Options{})
+		if err != nil {
+			t.Errorf("%s: our own advertisement of it does not import: %v", filepath.Base(file), err)
+			continue
+		}
+		if was, is := len(imported.Snapshot.Hosts), len(again.Snapshot.Hosts); was != is {
+			t.Errorf("%s: %d hosts, and %d after import and advertisement", filepath.Base(file), was, is)
+		}
+	}
+	t.Logf("%d testbeds", len(documents))
+	if len(documents) < len(files)/2 {
+		t.Errorf("only %d of %d advertisements were imported", len(documents), len(files))
+	}
+	for _, schema := range []string{"ad.xsd", "all-ad.xsd"} {
+		for name, why := range violations(t, filepath.Join(dir, schema), documents) {
 			t.Errorf("%s: not valid by %s: %s", name, schema, why)
 		}
 	}

@@ -230,10 +230,11 @@ func (w *catalogueWriter) networkSwitch(s *inventory.Switch) catalogueItem {
 	f.attr("component_manager_id", w.Manager.String())
 	f.attr("component_name", s.Name)
 	f.attr("exclusive", "false")
-	if len(s.HardwareTypes) == 0 {
-		f.kids = append(f.kids, fragment{name: "hardware_type", attrs: []pair{{"name", "switch"}}})
+	types := s.HardwareTypes
+	if !slices.Contains(types, "switch") { // by which clients know it for one
+		types = append(slices.Clone(types), "switch")
 	}
-	for _, name := range s.HardwareTypes {
+	for _, name := range types {
 		f.kids = append(f.kids, fragment{name: "hardware_type", attrs: []pair{{"name", name}}})
 	}
 	f.kids = append(f.kids, fragment{name: "available", attrs: []pair{{"now", "true"}}})
