@@ -78,7 +78,7 @@ func openDriver(conf *config.Config, name string, log *slog.Logger) (drivers.Dri
 	switch name {
 	case "namespace":
 		return namespace.New(namespace.Config{
-			Dir: conf.State, Protected: []string{filepath.Dir(conf.Inventory), filepath.Dir(conf.Database), conf.Trusted},
+			Dir: conf.State, Protected: []string{filepath.Dir(conf.Inventory), filepath.Dir(conf.Database), filepath.Dir(conf.PKI.Key), conf.Trusted},
 			Images: func(directory string) (string, error) { return directory, nil }, Logger: log,
 		})
 	case "simulated":
