@@ -6,6 +6,7 @@
 //
 //	GET  /slices                 []Slice
 //	GET  /slivers[?slice=URN]    []Sliver
+//	GET  /strays                 []Stray
 //	GET  /events?slice=URN       []Event
 //	POST /shutdown, /lift        Name{slice}
 //	POST /delete                 Name{slice or sliver} → []Sliver

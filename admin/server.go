@@ -86,6 +86,10 @@ func (s *Server) Handler() http.Handler {
 		list, err := s.Service.Slivers(r.Context(), slice)
 		return convert(list, sliverOf), err
 	})
+	handle("GET /strays", "strays", func(r *http.Request, _ urn.URN) (any, error) {
+		list, err := s.Service.Strays(r.Context())
+		return convert(list, strayOf), err
+	})
 	handle("GET /events", "events", func(r *http.Request, slice urn.URN) (any, error) {
 		list, err := s.Service.Events(r.Context(), slice)
 		return convert(list, eventOf), err

@@ -46,6 +46,12 @@ func (a *app) adminCommand() *cobra.Command {
 	}
 	add(&cobra.Command{Use: "slices", Short: "List the slices that are known", Args: cobra.NoArgs}, a.adminSlices)
 	add(&cobra.Command{Use: "slivers [SLICE]", Short: "List what is given out, also what is being removed", Args: cobra.MaximumNArgs(1)}, a.adminSlivers)
+	add(&cobra.Command{
+		Use: "strays", Short: "List hosts that the inventory has no place for any more",
+		Long: `List the hosts that have gone from the inventory, or shrunk in it, under nodes that
+are on them, and until when those nodes may stay.`,
+		Args: cobra.NoArgs,
+	}, a.adminStrays)
 	add(&cobra.Command{Use: "events SLICE", Short: "Tell what happened to a slice's slivers", Args: cobra.ExactArgs(1)}, a.adminEvents)
 	add(&cobra.Command{
 		Use: "shutdown SLICE", Short: "Emergency stop of a slice",
@@ -105,6 +111,19 @@ func (a *app) adminSlivers(cmd *cobra.Command, d *admin.Client, args []string) e
 		return a.jsonOr(list, err)
 	}
 	return a.writeAdminSlivers(list)
+}
+
+func (a *app) adminStrays(cmd *cobra.Command, d *admin.Client, _ []string) error {
+	list, err := d.Strays(cmd.Context())
+	if err != nil || a.json {
+		return a.jsonOr(list, err)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(w, "HOST\tWHY\tSLIVERS\tUNTIL")
+	for _, s := range list {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", s.Host, s.Why, len(s.Slivers), when(s.Until))
+	}
+	return w.Flush()
 }
 
 func (a *app) writeAdminSlivers(list []admin.Sliver) error {

@@ -50,8 +50,12 @@ func serveCommand(a *app) *cobra.Command {
 
 It reads croft.yaml, says on standard output where it listens once it does, and
 logs to standard error. inventory.yaml and the trust roots are read again when
-they change, inventory.yaml also on SIGHUP. Nodes go on running when the server
-stops; a new one adopts them.`,
+they change, inventory.yaml also on SIGHUP; while it is wrong, what was read
+before counts. Nodes on hosts that go stay until their leases end (croft admin
+strays). Nodes go on running when the server stops; a new one adopts them.
+
+It needs root if the inventory has hosts with nodes of namespaces, and none if
+all of them are simulated.`,
 		Example: "  croft serve\n  croft serve --config /etc/croft/croft.yaml",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

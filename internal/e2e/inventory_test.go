@@ -246,6 +246,9 @@ func TestReload(t *testing.T) {
 	if !strings.Contains(log, "removed=h2") || !strings.Contains(log, "+node+h2 why=\"it is not in the inventory\" slivers=1") {
 		t.Errorf("the log does not say what became of h2:\n%s", log)
 	}
+	if out := b.must("admin", "strays"); !strings.Contains(out, "+node+h2  it is not in the inventory  1 ") {
+		t.Errorf("admin strays says\n%s", out)
+	}
 	b.validAs(b.must("list", "--raw"), "ad.xsd")
 
 	// The sliver is what it was.
