@@ -3,6 +3,9 @@ package am_test
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -235,6 +238,63 @@ func TestAudit(t *testing.T) {
 				t.Errorf("the log has a piece of the %s: %s", name, cut)
 				break
 			}
+		}
+	}
+}
+
+// Large requests that come slowly hold up each other only, and are as few as
+// calls may be.
+func TestSlowLargeRequests(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, settings{concurrentCalls: 1})
+	u := b.as("alice", "/am/3.0")
+	large := func(body io.Reader) (*http.Response, error) {
+		req := b.frontRequest(t, "GetVersion", http.Header{frontHeader: {url.PathEscape(string(read(t, "members/alice/cert.pem")))}})
+		req.Body, req.ContentLength = io.NopCloser(body), 2<<20
+		return http.DefaultClient.Do(req)
+	}
+	slow, feed := io.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if resp, err := large(slow); err == nil {
+			resp.Body.Close()
+		}
+	}()
+	if _, err := feed.Write(make([]byte, 256<<10)); err != nil { // so much that the head is sent
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(patience)
+	for {
+		resp, err := large(strings.NewReader(strings.Repeat(" ", 2<<20)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusServiceUnavailable {
+			if resp.Header.Get("Retry-After") == "" {
+				t.Error("no word of when to come again")
+			}
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("a second large request is answered %s", resp.Status)
+		}
+	}
+	u.want(0, "GetVersion")
+	feed.CloseWithError(io.ErrUnexpectedEOF)
+	<-ended
+	for {
+		resp, err := large(strings.NewReader(strings.Repeat(" ", 2<<20)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after it, one is answered %s", resp.Status)
 		}
 	}
 }
