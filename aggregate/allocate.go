@@ -34,8 +34,9 @@ type Allocated struct {
 	Warnings []languages.Problem
 }
 
-// attempts is how often Allocate maps anew when others were quicker.
-const attempts = 8
+// attempts is how often Allocate maps when others are quicker, the last time
+// alone.
+const attempts = 4
 
 // Allocate reserves what a document asks for: all of it or nothing.
 func (s *Service) Allocate(ctx context.Context, p *credentials.Principal, slice urn.URN, document []byte, o AllocateOptions) (*Allocated, error) {
@@ -84,34 +85,47 @@ func (s *Service) reserve(ctx context.Context, grant credentials.Grant, slice ur
 	if err := unknownIn(have, compiled.Request); err != nil {
 		return nil, err
 	}
-	for range attempts {
-		var placed []slivers.Sliver
-		occupancy := s.Store.Occupancy()
-		occupancy.Existing = existingNodes(have)
-		placed, err = s.place(snapshot, occupancy, compiled.Request, slice, now, expires, have)
-		if err != nil {
-			return nil, err
+	var placed []slivers.Sliver
+	for n := range attempts {
+		// Many may map at once; who was too late too often maps alone.
+		placed, err = s.placeAndReserve(ctx, n == attempts-1, snapshot, compiled.Request, have, now, expires,
+			slivers.Document{Slice: slice, MediaType: language.MediaType(), Bytes: document, Received: now})
+		if !errors.Is(err, slivers.ErrConflict) {
+			break
 		}
-		err = s.Store.Reserve(ctx, slivers.Reservation{
-			Slice: slice, Slivers: placed, Mapped: occupancy.Version,
-			Document: slivers.Document{Slice: slice, MediaType: language.MediaType(), Bytes: document, Received: now},
-		})
-		if errors.Is(err, slivers.ErrConflict) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		s.wakeExpiry()
-		version := manifestVersion(compiled.Version)
-		manifest, err := s.manifest(ctx, snapshot, slice, placed, version)
-		if err != nil {
-			// The caller gets nothing, so nothing may stay.
-			return nil, errors.Join(err, s.forget(context.WithoutCancel(ctx), placed))
-		}
-		return &Allocated{Manifest: manifest, Version: version, Slivers: placed, Warnings: compiled.Warnings}, nil
 	}
-	return nil, err
+	if err != nil {
+		return nil, err
+	}
+	s.wakeExpiry()
+	version := manifestVersion(compiled.Version)
+	manifest, err := s.manifest(ctx, snapshot, slice, placed, version)
+	if err != nil {
+		// The caller gets nothing, so nothing may stay.
+		return nil, errors.Join(err, s.forget(context.WithoutCancel(ctx), placed))
+	}
+	return &Allocated{Manifest: manifest, Version: version, Slivers: placed, Warnings: compiled.Warnings}, nil
+}
+
+// placeAndReserve maps a request and commits the placement. The error is
+// slivers.ErrConflict if somebody else was quicker; alone, nobody can be.
+func (s *Service) placeAndReserve(ctx context.Context, alone bool, snapshot *inventory.Snapshot, req *request.Request, have []slivers.Sliver, now, expires time.Time, document slivers.Document) ([]slivers.Sliver, error) {
+	if alone {
+		s.placing.Lock()
+		defer s.placing.Unlock()
+	} else {
+		s.placing.RLock()
+		defer s.placing.RUnlock()
+	}
+	occupancy := s.Store.Occupancy()
+	occupancy.Existing = existingNodes(have)
+	placed, err := s.place(snapshot, occupancy, req, document.Slice, now, expires, have)
+	if err != nil {
+		return nil, err
+	}
+	return placed, s.Store.Reserve(ctx, slivers.Reservation{
+		Slice: document.Slice, Slivers: placed, Mapped: occupancy.Version, Document: document,
+	})
 }
 
 // forget drops slivers that no driver knows of.

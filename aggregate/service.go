@@ -60,7 +60,10 @@ type Config struct {
 type Service struct {
 	Config
 	slices *locks
-	ads    adCache
+	// placing is held by who maps and reserves: shared, or alone by who was
+	// too late too often.
+	placing sync.RWMutex
+	ads     adCache
 
 	// Keepers.
 	ctx      context.Context
