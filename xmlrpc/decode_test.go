@@ -179,8 +179,8 @@ func TestDecodeErrors(t *testing.T) {
 	}{
 		"empty":               {"", NotWellFormed, "1:1", "the document ends"},
 		"only a declaration":  {"<?xml version='1.0'?>\n", NotWellFormed, "2:1", "the document ends"},
-		"text":                {"hello", InvalidXMLRPC, "1:1", "text where"},
-		"JSON":                {`{"a": 1}`, InvalidXMLRPC, "1:1", "text where"},
+		"text":                {"hello", NotWellFormed, "1:1", "no XML"},
+		"JSON":                {`{"a": 1}`, NotWellFormed, "1:1", "no XML"},
 		"HTML":                {"<!DOCTYPE html><html></html>", InvalidXMLRPC, "1:1", "document type"},
 		"DTD":                 {`<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]>` + call("<value>&b;</value>"), InvalidXMLRPC, "", "document type"},
 		"entity":              {call("<value>&b;</value>"), NotWellFormed, "1:61 param 1", "&b; is not known"},

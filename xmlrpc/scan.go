@@ -163,6 +163,9 @@ func (s *scanner) next() (tag, error) {
 			return tag{at: s.pos}, nil
 		}
 		if s.doc[s.pos] != '<' {
+			if !bytes.ContainsRune(s.doc[:s.pos], '<') {
+				return tag{}, s.malformed(s.pos, "no XML: it begins with text")
+			}
 			return tag{}, s.fail(s.pos, InvalidXMLRPC, "text where only an element may be")
 		}
 		skipped, err := s.skipMarkup()
