@@ -163,6 +163,11 @@ func (s *Service) round(ctx context.Context, slice urn.URN) (more bool, err erro
 		well, err := s.working.each(list, func(v *slivers.Sliver) error {
 			ctx, cancel := context.WithTimeout(ctx, operationTime)
 			defer cancel()
+			// Of many slivers, the last ones come late: what was deleted
+			// meanwhile need not be made first.
+			if now, err := s.Store.Find(ctx, []urn.URN{v.URN}); err != nil || len(now) == 0 || now[0].Goal != v.Goal {
+				return err
+			}
 			return job(ctx, v)
 		})
 		more = more || well > 0
