@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"croft/inventory"
+	"croft/languages"
+	"croft/mapping"
+	"croft/mapping/assign"
+	"croft/mapping/solver"
+	"croft/rspec"
+	"croft/urn"
+)
+
+func (a *app) mapCommand() *cobra.Command {
+	var o mapOptions
+	c := &cobra.Command{
+		Use:   "map INVENTORY REQUEST",
+		Short: "Show where a request would be placed, without reserving",
+		Long: `Place a request on an inventory of which nothing is taken, and print where its
+nodes would go. Nothing is reserved and no server is asked.
+
+With --assign the two files are a ptop and a top file as Emulab's assign reads
+them, and the mapping is printed as assign prints it. Testbeds of that kind are
+mapped by a solver that also looks at switches, trunks and bandwidth; requests
+to an inventory are not mapped by it yet.
+
+Exit status: 0 if it was placed, 1 if not.`,
+		Example: "  croft map inventory.yaml request.rspec\n  croft map --assign testbed.ptop experiment.top",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.assign {
+				return a.mapAssign(cmd.Context(), args[0], args[1], o)
+			}
+			return a.mapRequest(cmd.Context(), args[0], args[1], o)
+		},
+	}
+	flags := c.Flags()
+	flags.BoolVar(&o.assign, "assign", false, "read and write the formats of Emulab's assign")
+	flags.Uint64Var(&o.seed, "seed", 1, "of every random choice: the same seed gives the same mapping")
+	flags.Float64Var(&o.effort, "effort", 1, "how much to search, as a multiple of what is usual")
+	flags.DurationVar(&o.limit, "limit", 0, "end the search after this time; the result says if it was cut (with --assign)")
+	return c
+}
+
+type mapOptions struct {
+	assign bool
+	seed   uint64
+	effort float64
+	limit  time.Duration
+}
+
+func (a *app) mapAssign(ctx context.Context, ptop, top string, o mapOptions) error {
+	testbedFile, err := os.Open(ptop)
+	if err != nil {
+		return fmt.Errorf("map: %w", err)
+	}
+	defer testbedFile.Close()
+	testbed, err := assign.ReadTestbed(testbedFile)
+	if err != nil {
+		return fmt.Errorf("map: %s: %w", ptop, err)
+	}
+	requestFile, err := os.Open(top)
+	if err != nil {
+		return fmt.Errorf("map: %w", err)
+	}
+	defer requestFile.Close()
+	request, err := assign.ReadRequest(testbed, requestFile)
+	if err != nil {
+		return fmt.Errorf("map: %s: %w", top, err)
+	}
+	problem, err := request.Problem()
+	if err != nil {
+		return fmt.Errorf("map: %w", err)
+	}
+	options := solver.Options{Seed: o.seed, Effort: o.effort}
+	if o.limit > 0 {
+		options.Deadline = a.now().Add(o.limit)
+	}
+	solution, err := solver.Solve(ctx, problem, options)
+	if err != nil {
+		return fmt.Errorf("map: %w", err)
+	}
+	for _, r := range solution.Reasons {
+		fmt.Fprintln(a.errs, r)
+	}
+	if solution.Cut {
+		fmt.Fprintln(a.errs, "the search was cut by the limit of time")
+	}
+	if err := assign.Write(a.out, problem, solution); err != nil {
+		return err
+	}
+	if solution.Outcome != solver.Placed {
+		return fmt.Errorf("not mapped: %s, %d violations", solution.Outcome, solution.Violations)
+	}
+	return nil
+}
+
+func (a *app) mapRequest(ctx context.Context, file, request string, o mapOptions) error {
+	testbed, err := inventory.Load(file)
+	if err != nil {
+		return err
+	}
+	document, err := a.readRequest(request)
+	if err != nil {
+		return err
+	}
+	set := languages.Set{rspec.Language{}}
+	language, err := set.For([]byte(document))
+	if err != nil {
+		return fmt.Errorf("map %s: %w", request, err)
+	}
+	compiled, err := language.Compile(ctx, []byte(document), languages.Scope{Managers: testbed.Managers()})
+	if err != nil {
+		return fmt.Errorf("map %s: %w", request, err)
+	}
+	slice := urn.URN{Authority: testbed.Authority, Type: urn.Slice, Name: "map"}
+	placement, err := mapping.Greedy{}.Map(testbed, mapping.Occupancy{}, compiled.Request, mapping.Options{
+		Seed: o.seed, Slice: slice, Effort: int(o.effort * mapping.DefaultEffort),
+	})
+	if err != nil {
+		return fmt.Errorf("map %s: %w", request, err)
+	}
+	if a.json {
+		return a.writeJSON(placement)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NODE\tHOST\tSLIVER TYPE\tTAKES")
+	for _, n := range placement.Nodes {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", n.Node, n.Host.Name, n.SliverType, n.Capacity)
+	}
+	return w.Flush()
+}
