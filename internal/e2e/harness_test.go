@@ -169,7 +169,11 @@ func newFolder(t testing.TB, settings ...setting) *testbed {
 	return b
 }
 
+// copyFile copies a program. No process may be forked meanwhile: it would hold
+// the copy open for writing until it execs, and the copy could not be run.
 func copyFile(from, to string) error {
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
 	in, err := os.Open(from)
 	if err != nil {
 		return err
