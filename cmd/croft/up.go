@@ -88,7 +88,7 @@ func newProgress(out io.Writer) *progress {
 			progressbar.OptionSetElapsedTime(true),
 			progressbar.OptionSetPredictTime(false),
 			progressbar.OptionSpinnerType(14),
-			progressbar.OptionFullWidth(),
+			progressbar.OptionSetWidth(30),
 			progressbar.OptionClearOnFinish(),
 		)
 	}
