@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"croft/inventory"
 	"croft/languages"
+	"croft/mapping"
 	"croft/rspec"
 	"croft/urn"
 )
@@ -19,44 +21,74 @@ func (a *app) validateCommand() *cobra.Command {
 		Use:   "validate FILE",
 		Short: "Say whether a request would be understood",
 		Long: `Read a request as the aggregate in --dir would, and say what is wrong with it,
-line by line; - reads standard input. Exit status is 0 if it would be
-understood. Warnings are about what has no effect here, and about what breaks
-the schema although aggregates accept it.
+line by line; - reads standard input. Exit status is 0 if it would be accepted
+by a testbed that nobody uses. Warnings are about what has no effect here, and
+about what breaks the schema although aggregates accept it.
 
 Nodes of other aggregates are not looked at. Without an aggregate in --dir,
---manager says whose nodes to look at.`,
+--manager says whose nodes to look at, and what they ask for is not compared
+with any testbed.`,
 		Example: "  croft validate request.rspec",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			managers, err := a.managers(manager)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			testbed, err := a.testbed()
 			if err != nil {
 				return err
+			}
+			var managers []urn.URN
+			switch {
+			case manager != "":
+				id, err := urn.Parse(manager)
+				if err != nil {
+					return err
+				}
+				managers, testbed = []urn.URN{id}, nil
+			case testbed != nil:
+				managers = testbed.Managers()
 			}
 			request, err := a.readRequest(args[0])
 			if err != nil {
 				return err
 			}
-			return a.validate(args[0], []byte(request), managers)
+			return a.validate(cmd.Context(), args[0], []byte(request), managers, testbed)
 		},
 	}
 	c.Flags().StringVar(&manager, "manager", "", "`URN` of the component manager that nodes are asked of")
 	return c
 }
 
-// managers are the component managers whose nodes a request is read for.
-func (a *app) managers(manager string) ([]urn.URN, error) {
-	if manager != "" {
-		id, err := urn.Parse(manager)
-		return []urn.URN{id}, err
-	}
+// testbed is the inventory of the aggregate in --dir, or nil if there is none.
+func (a *app) testbed() (*inventory.Snapshot, error) {
 	testbed, err := inventory.Load(a.path("inventory.yaml"))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
+	return testbed, err
+}
+
+// unplaceable tells why a request that is understood would not be given, were
+// nothing taken.
+func unplaceable(ctx context.Context, testbed *inventory.Snapshot, request []byte) ([]finding, error) {
+	compiled, err := rspec.Language{}.Compile(ctx, request, languages.Scope{Managers: testbed.Managers()})
 	if err != nil {
 		return nil, err
 	}
-	return testbed.Managers(), nil
+	if len(compiled.Request.Nodes)+len(compiled.Request.Links) == 0 {
+		return []finding{{Kind: "error", Message: "the document asks for nothing of this aggregate",
+			Hint: "its nodes have component_manager_id " + testbed.Manager.String() + ", or none"}}, nil
+	}
+	_, err = mapping.Greedy{}.Map(testbed, mapping.Occupancy{}, compiled.Request,
+		mapping.Options{Seed: 1, Slice: urn.URN{Authority: testbed.Authority, Type: urn.Slice, Name: "validate"}})
+	var refusal *mapping.Refusal
+	if !errors.As(err, &refusal) {
+		return nil, err
+	}
+	what := refusal.Why
+	if refusal.Item != "" {
+		what = string(refusal.Item) + ": " + what
+	}
+	at := refusal.Place
+	return []finding{{at.Line, at.Column, at.Path, "error", what, refusal.Hint}}, nil
 }
 
 // finding is one thing to tell the author of a document.
@@ -77,7 +109,7 @@ func findings(kind string, problems []languages.Problem) []finding {
 	return out
 }
 
-func (a *app) validate(name string, request []byte, managers []urn.URN) error {
+func (a *app) validate(ctx context.Context, name string, request []byte, managers []urn.URN, testbed *inventory.Snapshot) error {
 	report, err := rspec.Language{}.Check(request, languages.Scope{Managers: managers})
 	found := []finding{}
 	var mistakes *languages.Error
@@ -88,6 +120,11 @@ func (a *app) validate(name string, request []byte, managers []urn.URN) error {
 		found = []finding{{Kind: "error", Message: err.Error()}}
 	default:
 		found = append(found, findings("error", report.Problems)...)
+		if testbed != nil && len(found) == 0 {
+			if found, err = unplaceable(ctx, testbed, request); err != nil {
+				return fmt.Errorf("validate %s: %w", name, err)
+			}
+		}
 		found = append(found, findings("warning", report.Warnings)...)
 		found = append(found, findings("warning", report.Schema)...)
 	}
