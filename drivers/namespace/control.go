@@ -155,7 +155,8 @@ func (d *Driver) setAccounts(ctx context.Context, n *node, p *initProcess, users
 	if err := json.NewEncoder(ch).Encode(accounts(users)); err != nil {
 		return fmt.Errorf("tell the node: %w", errors.Join(err, ctx.Err()))
 	}
-	if err := ch.CloseWrite(); err != nil {
+	// A node that has answered and closed already needs no end of the input.
+	if err := ch.CloseWrite(); err != nil && !errors.Is(err, io.EOF) {
 		return fmt.Errorf("tell the node: %w", errors.Join(err, ctx.Err()))
 	}
 	const maxAnswer = 4096
