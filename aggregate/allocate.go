@@ -382,9 +382,9 @@ func driverNode(snapshot *inventory.Snapshot, v *slivers.Sliver) drivers.Node {
 }
 
 func driverLink(v *slivers.Sliver) drivers.Link {
-	l := drivers.Link{Sliver: v.URN, Slice: v.Slice}
+	l := drivers.Link{Sliver: v.URN, Slice: v.Slice, VLAN: v.Link.VLAN, SharedVLAN: v.Link.SharedVLAN}
 	for _, e := range v.Link.Ends {
-		l.Ends = append(l.Ends, drivers.End{Node: e.Sliver, Interface: e.Interface})
+		l.Ends = append(l.Ends, drivers.End{Node: e.Sliver, Interface: e.Interface, Out: e.Out, In: e.In})
 	}
 	return l
 }

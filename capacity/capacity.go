@@ -24,21 +24,22 @@ type Amount struct {
 	Cores  Cores `json:"cores,omitempty"`
 	Memory MiB   `json:"memory,omitempty"`
 	Disk   MiB   `json:"disk,omitempty"`
+	GPUs   int64 `json:"gpus,omitempty"`
 }
 
 // Plus returns a + b.
 func (a Amount) Plus(b Amount) Amount {
-	return Amount{a.Cores + b.Cores, a.Memory + b.Memory, a.Disk + b.Disk}
+	return Amount{a.Cores + b.Cores, a.Memory + b.Memory, a.Disk + b.Disk, a.GPUs + b.GPUs}
 }
 
 // Minus returns a - b.
 func (a Amount) Minus(b Amount) Amount {
-	return Amount{a.Cores - b.Cores, a.Memory - b.Memory, a.Disk - b.Disk}
+	return Amount{a.Cores - b.Cores, a.Memory - b.Memory, a.Disk - b.Disk, a.GPUs - b.GPUs}
 }
 
 // Fits reports whether a is within b in every dimension.
 func (a Amount) Fits(b Amount) bool {
-	return a.Cores <= b.Cores && a.Memory <= b.Memory && a.Disk <= b.Disk
+	return a.Cores <= b.Cores && a.Memory <= b.Memory && a.Disk <= b.Disk && a.GPUs <= b.GPUs
 }
 
 // Or returns a with every dimension that is zero taken from b.
@@ -52,10 +53,17 @@ func (a Amount) Or(b Amount) Amount {
 	if a.Disk == 0 {
 		a.Disk = b.Disk
 	}
+	if a.GPUs == 0 {
+		a.GPUs = b.GPUs
+	}
 	return a
 }
 
 // String writes the amount for people: "2 cores, 512 MiB memory, 1024 MiB disk".
 func (a Amount) String() string {
-	return fmt.Sprintf("%g cores, %d MiB memory, %d MiB disk", float64(a.Cores)/1000, a.Memory, a.Disk)
+	text := fmt.Sprintf("%g cores, %d MiB memory, %d MiB disk", float64(a.Cores)/1000, a.Memory, a.Disk)
+	if a.GPUs != 0 {
+		text += fmt.Sprintf(", %d GPUs", a.GPUs)
+	}
+	return text
 }

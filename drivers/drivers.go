@@ -129,12 +129,19 @@ type Link struct {
 	Sliver urn.URN
 	Slice  urn.URN
 	Ends   []End
+	VLAN   int // tag where the link runs over the testbed's switches; 0 for none
+	// SharedVLAN is the inventory's name of the network that the link is a
+	// port of; "" for a link of its own.
+	SharedVLAN string
 }
 
-// End is an interface of a node.
+// End is an interface of a node, and what the link does to what the interface
+// sends (Out) and receives (In).
 type End struct {
 	Node      urn.URN // sliver
 	Interface request.ClientID
+	Host      urn.URN // the component that the node is on
+	Out, In   request.Shape
 }
 
 // Kind tells nodes from links.

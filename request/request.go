@@ -14,8 +14,11 @@ import (
 // Request is what one document asks of this aggregate. What the document says
 // about other aggregates is not in it.
 type Request struct {
-	Nodes []Node
-	Links []Link
+	Nodes   []Node
+	Links   []Link
+	Groups  []Group
+	Classes []Class
+	Steps   []Step // the start-up graph; see Step
 }
 
 // Place says where in a document something stands, for messages to its author.
@@ -67,24 +70,118 @@ type Node struct {
 	SliverType    SliverType // "" leaves it open
 	TypePlace     Place      // of the sliver type; zero if it is open
 	HardwareTypes []string   // any one of them; empty leaves it open
+	Class         ClassName  // of Request.Classes; "" for none
+	Architecture  string     // such as "x86_64"; "" leaves it open
+	Site          string     // name of a site of the inventory; "" leaves it open
 	Image         Image
-	Capacity      capacity.Amount // zero dimensions: the default of the sliver type
-	Interfaces    []Interface
+	OtherImages   []Image // that would do as well, in order of preference
+
+	// Capacity is the least that the node must have; zero dimensions: the
+	// default of the sliver type. Most is the most that it may have; zero
+	// dimensions are not bounded.
+	Capacity, Most capacity.Amount
+
+	Features   []Feature
+	Parent     ClientID // the node whose host this node's host must be a part of (subnode_of); "" for none
+	Interfaces []Interface
+
+	// Optional nodes are left out where there is no room for them; links to
+	// them lose that end.
+	Optional bool
+	// Preemptible nodes may be taken away for those that are not.
+	Preemptible bool
+
+	Users []User // accounts that the document itself asks for; their Login is a wish
+	Env   []Variable
+	Ports []Port
+}
+
+// Feature is a property of hosts that a node wants. It is what a host's owner
+// calls it: "ssd", "gpu-a100", "rack:3".
+type Feature struct {
+	Name string
+	// Weight is what being without the feature costs; from 1 upwards, the node
+	// cannot do without it.
+	Weight float64
+	// Amount is how much is wanted of a feature that hosts have amounts of; 0
+	// for one that they have or have not.
+	Amount float64
+	Place  Place
+}
+
+// ClassName names a Class.
+type ClassName string
+
+// Class is a set of nodes that should all get the same hardware type, one of
+// Types (a "virtual class" of Emulab).
+type Class struct {
+	Name ClassName
+	// Weight is what mixing types costs; from 1 upwards it is not done (a
+	// hard class).
+	Weight float64
+	Types  []string
+	Place  Place
+}
+
+// Group says that nodes belong together or apart.
+type Group struct {
+	Name  string
+	Apart bool // otherwise together
+	By    Closeness
+	Nodes []ClientID // of the request, or of the slice already
+	// Weight is what each pair that is not as wished costs; from 1 upwards,
+	// and at 0, the wish is a condition.
+	Weight float64
+	Place  Place
+}
+
+// Closeness is what the nodes of a group have in common, or must not have.
+type Closeness string
+
+// The degrees of closeness.
+const (
+	ByHost   Closeness = "host"
+	BySwitch Closeness = "switch"
+	BySite   Closeness = "site"
+)
+
+// Port is a port of a node that its users want to reach from outside of the
+// experiment.
+type Port struct {
+	Name     string
+	Number   int
+	Protocol string // "tcp" or "udp"
+	// URL is how the port is shown to people, with {host} and {port} for where
+	// it is reached; "" for none.
+	URL   string
+	Place Place
 }
 
 // SliverType names a way in which a testbed makes nodes, such as "namespace"
 // or "raw-pc".
 type SliverType string
 
-// Image is the disk image wished for. The zero Image leaves it open.
+// Image is the disk image wished for: by its name, by a URL, or by what is in
+// it. The zero Image leaves it open.
 type Image struct {
-	Name  string // URN or short name
-	URL   string
-	Place Place
+	Name   string // URN or short name
+	URL    string
+	System System
+	Place  Place
 }
 
 // IsZero reports whether no image was wished for.
-func (i Image) IsZero() bool { return i.Name == "" && i.URL == "" }
+func (i Image) IsZero() bool { return i.Name == "" && i.URL == "" && i.System == System{} }
+
+// System is what an image should hold. Names compare case-insensitively; ""
+// leaves a field open.
+type System struct {
+	OS           string // "linux"
+	Distribution string // "debian"
+	Version      string // exactly: "12" is also "12.5"
+	MinVersion   string // dotted numbers
+	MaxVersion   string
+}
 
 // Interface is one network interface of a node.
 type Interface struct {
@@ -104,6 +201,16 @@ type Link struct {
 	Ends       []End
 	Properties []Property
 	SharedVLAN string // name of the shared VLAN that the link is a port of; "" for none
+
+	// Multiplexed links may share a physical interface with others, told apart
+	// by tags. Open: as the mapper likes.
+	Multiplexed Choice
+	// Trivial links may stay within a host. Open: they may.
+	Trivial Choice
+	// NoInterswitch forbids a way through more than one switch.
+	NoInterswitch bool
+	// BestEffort takes the rate as a wish: none is reserved.
+	BestEffort bool
 }
 
 // LinkType is what the document calls the link: "lan", "gre-tunnel", …; ""
@@ -126,8 +233,18 @@ type Property struct {
 	From, To  ClientID
 	Capacity  capacity.Kbps
 	LatencyMs float64
+	JitterMs  float64 // standard deviation of the latency
 	Loss      float64 // percent
 	Place     Place
+}
+
+// Shape is what a link does to what passes one of its ends in one direction.
+// The zero Shape does nothing.
+type Shape struct {
+	Capacity  capacity.Kbps `json:"capacity,omitempty"` // at the link layer; 0: as much as goes
+	LatencyMs float64       `json:"latencyMs,omitempty"`
+	JitterMs  float64       `json:"jitterMs,omitempty"` // standard deviation of the latency
+	Loss      float64       `json:"loss,omitempty"`     // percent of the packets
 }
 
 // User is somebody whose keys open the nodes.

@@ -140,6 +140,9 @@ type LinkFacts struct {
 	Driver string
 	Ends   []End
 	Within urn.URN // the host that carries the whole link; zero if it crosses hosts
+	// VLAN is the tag that the link has on the testbed's switches; 0 for none.
+	VLAN       int    `json:",omitempty"`
+	SharedVLAN string `json:",omitempty"` // the inventory's name for it; "" for none
 }
 
 // Live reports whether the sliver still belongs to its slice at a time. A
@@ -154,6 +157,7 @@ type End struct {
 	Node      request.ClientID
 	Sliver    urn.URN // of the node
 	Interface request.ClientID
+	Out, In   request.Shape `json:",omitzero"` // what the link does to what the interface sends and receives
 }
 
 // Interface is an interface of a node.
