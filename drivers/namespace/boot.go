@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"croft/drivers/namespace/internal/nodeinit"
+	"croft/drivers/internal/nodeinit"
 	"croft/request"
 )
 

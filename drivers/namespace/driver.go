@@ -17,7 +17,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"croft/drivers"
-	"croft/drivers/namespace/internal/nodeinit"
+	"croft/drivers/internal/nodeinit"
 	"croft/request"
 	"croft/urn"
 )

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"croft/drivers/namespace/internal/nodeinit"
+	"croft/drivers/internal/nodeinit"
 )
 
 // overlay is one overlay of a node's file system, before its layers are open.
