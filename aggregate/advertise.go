@@ -81,6 +81,7 @@ type adCache struct {
 type keptAd struct {
 	ad        *rspec.Ad
 	occupancy int64
+	ailing    string // hosts out of order
 	made      time.Time
 }
 
@@ -120,10 +121,15 @@ func (s *Service) advertise(_ context.Context, p *credentials.Principal, o Adver
 		s.ads.digest, s.ads.catalogue, s.ads.of = snapshot.Digest, c, map[bool]keptAd{}
 	}
 	occupancy := s.Store.Occupancy()
+	ailing := s.Ailing()
+	ill, names := reasons(ailing), namesOf(ailing)
 	kept := s.ads.of[o.Available]
-	if kept.ad == nil || kept.occupancy != occupancy.Version || now.Sub(kept.made) > adAge {
-		kept = keptAd{occupancy: occupancy.Version, made: now, ad: s.ads.catalogue.Ad(kept.ad,
-			func(h *inventory.Host) bool { return available(h, occupancy) },
+	if kept.ad == nil || kept.occupancy != occupancy.Version || kept.ailing != names || now.Sub(kept.made) > adAge {
+		kept = keptAd{occupancy: occupancy.Version, ailing: names, made: now, ad: s.ads.catalogue.Ad(kept.ad,
+			func(h *inventory.Host) bool {
+				_, isIll := ill[h.ID.Canonical()]
+				return !isIll && available(h, occupancy)
+			},
 			rspec.AdvertisementOptions{AvailableOnly: o.Available, Now: now})}
 		s.ads.of[o.Available] = kept
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 	"time"
 
@@ -208,7 +209,7 @@ func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupanc
 	if _, err := io.ReadFull(s.Random, seed[:]); err != nil {
 		return nil, fmt.Errorf("drawing a seed: %w", err)
 	}
-	placement, err := s.Mapper.Map(snapshot, occupancy, req, mapping.Options{Seed: binary.LittleEndian.Uint64(seed[:]), Slice: slice})
+	placement, err := s.Mapper.Map(s.inService(snapshot), occupancy, req, mapping.Options{Seed: binary.LittleEndian.Uint64(seed[:]), Slice: slice})
 	if err != nil {
 		return nil, err
 	}
@@ -289,8 +290,27 @@ func nodeFacts(snapshot *inventory.Snapshot, slice urn.URN, n mapping.NodePlacem
 		f.Interfaces = append(f.Interfaces, slivers.Interface{
 			ID: x.ID, Component: x.Component, Device: fmt.Sprintf("eth%d", i+1), MAC: slivers.MAC(x.MAC), Addresses: x.Addresses,
 		})
+		if typ.WholeHost {
+			ownInterface(host, &f.Interfaces[i])
+		}
 	}
 	return f, nil
+}
+
+// ownInterface gives an interface of a node that takes its whole host the name
+// and the hardware address of the host's own, which nothing changes.
+func ownInterface(host *inventory.Host, i *slivers.Interface) {
+	for _, own := range host.Interfaces {
+		if !own.ID.Equal(i.Component) {
+			continue
+		}
+		i.Device = own.Name
+		if own.MAC != "" {
+			if mac, err := net.ParseMAC(own.MAC); err == nil {
+				i.MAC = slivers.MAC(mac)
+			}
+		}
+	}
 }
 
 // hostname is the name a node calls itself: node.slice.authority, as Emulab
@@ -375,7 +395,7 @@ func driverNode(snapshot *inventory.Snapshot, v *slivers.Sliver) drivers.Node {
 	}
 	for _, i := range v.Node.Interfaces {
 		n.Interfaces = append(n.Interfaces, drivers.Interface{
-			Name: i.ID, Device: i.Device, MAC: []byte(i.MAC), Addresses: i.Addresses,
+			Name: i.ID, Device: i.Device, MAC: []byte(i.MAC), Addresses: i.Addresses, Component: i.Component,
 		})
 	}
 	return n

@@ -15,7 +15,7 @@ import (
 const (
 	// atOnce bounds the driver operations under way.
 	atOnce = 8
-	// operationTime bounds one of them.
+	// operationTime bounds one of them, unless the driver says otherwise.
 	operationTime = 2 * time.Minute
 	// Release is tried again after retryFirst, then ever more rarely.
 	retryFirst, retryMost = 500 * time.Millisecond, time.Minute
@@ -161,7 +161,7 @@ func (s *Service) round(ctx context.Context, slice urn.URN) (more bool, err erro
 			return
 		}
 		well, err := s.working.each(list, func(v *slivers.Sliver) error {
-			ctx, cancel := context.WithTimeout(ctx, operationTime)
+			ctx, cancel := context.WithTimeout(ctx, s.operationTime(v))
 			defer cancel()
 			// Of many slivers, the last ones come late: what was deleted
 			// meanwhile need not be made first.
@@ -194,6 +194,16 @@ func (s *Service) round(ctx context.Context, slice urn.URN) (more bool, err erro
 	do(connectable(all), s.connect)
 	do(with(slivers.Node, slivers.Start, slivers.Restart, slivers.Stop, slivers.SetUsers), s.operate)
 	return more, errors.Join(errs...)
+}
+
+// operationTime bounds one operation on a sliver.
+func (s *Service) operationTime(v *slivers.Sliver) time.Duration {
+	if d, err := s.driver(v); err == nil {
+		if t, ok := d.(drivers.TimeTaker); ok {
+			return max(operationTime, t.OperationTime())
+		}
+	}
+	return operationTime
 }
 
 // connectable are the links to be made whose nodes are there.

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"time"
 
 	"croft/capacity"
 	"croft/request"
@@ -91,6 +92,45 @@ func TakesLogins(d Driver) bool {
 	return !ok || t.TakesLogins()
 }
 
+// HealthTeller is for drivers whose machines can fall ill: one that does not
+// answer, or that could not be made clean. No new node is placed on them.
+type HealthTeller interface {
+	// Health tells what is known now, without asking any machine: it is called
+	// before every placement.
+	Health() []Ailing
+}
+
+// Ailing is a host that is out of service.
+type Ailing struct {
+	Host   urn.URN
+	Since  time.Time
+	Reason string // for the operator: what is wrong, and what would mend it
+}
+
+// RootGiver is for drivers that may make nodes whose users do not become root.
+// What users ask for there runs as themselves, also start-up steps that want
+// root.
+type RootGiver interface {
+	// GivesRoot reports whether the users of a node may become root by sudo.
+	GivesRoot(ctx context.Context, sliver urn.URN) (bool, error)
+}
+
+// GivesRoot asks a driver whether a node's users may become root. Drivers that
+// do not say give root on every node.
+func GivesRoot(ctx context.Context, d Driver, sliver urn.URN) (bool, error) {
+	if g, ok := d.(RootGiver); ok {
+		return g.GivesRoot(ctx, sliver)
+	}
+	return true, nil
+}
+
+// TimeTaker is for drivers whose operations may take longer than those on
+// processes of this machine: a machine that boots takes minutes.
+type TimeTaker interface {
+	// OperationTime bounds one operation.
+	OperationTime() time.Duration
+}
+
 // ErrNotFound is what operations on a sliver return that the driver does not
 // have (Remove excepted).
 var ErrNotFound = errors.New("no such sliver on this driver")
@@ -122,6 +162,9 @@ type Interface struct {
 	Device    string // its name inside the node: "eth1", …
 	MAC       net.HardwareAddr
 	Addresses []netip.Prefix
+	// Component is the host's own interface that it is; zero for one that the
+	// driver makes.
+	Component urn.URN
 }
 
 // Link is what to connect.

@@ -333,6 +333,7 @@ func (b *builder) completed(d *hostDecl) offerDecl {
 		o.maxSlivers = o.maxSlivers.or(from.maxSlivers)
 		o.interfaces = o.interfaces.or(from.interfaces)
 		o.properties = o.properties.or(from.properties)
+		o.access = o.access.or(from.access)
 	}
 	return o
 }
@@ -394,6 +395,7 @@ func (b *builder) buildHostRange(d *placed[hostDecl]) {
 		host.Name = name
 		host.ID = b.name(urn.Node, name, d.it.urn, d.it.name.at, d.it.name.path)
 		host.Interfaces = b.buildInterfaces(name, o.interfaces, len(names) == 1)
+		host.Access = b.buildAccess(name, o.access)
 		b.snapshot.Hosts = append(b.snapshot.Hosts, host)
 		b.places[name] = place{d.at, d.path}
 	}
@@ -478,6 +480,9 @@ func (b *builder) buildInterfaces(host string, f field[[]placed[interfaceDecl]],
 			b.add(d.it.urn.at, d.it.urn.path, "one URN for several interfaces", "leave it out, or declare them one by one")
 			d.it.urn = field[urn.URN]{}
 		}
+		if d.it.mac.given && (len(names) > 1 || !single) {
+			b.add(d.it.mac.at, d.it.mac.path, "one hardware address for several interfaces", "leave it out, or declare them one by one")
+		}
 		if b.interfaces += len(names); b.interfaces > maxInterfaces {
 			b.add(d.it.name.at, d.it.name.path, fmt.Sprintf("more than %d interfaces", maxInterfaces), "")
 			return all
@@ -497,7 +502,7 @@ func (b *builder) buildInterfaces(host string, f field[[]placed[interfaceDecl]],
 			}
 			seen[name] = true
 			id := b.name(urn.Interface, host+":"+name, d.it.urn, d.it.name.at, d.it.name.path)
-			all = append(all, Interface{ID: id, Name: name, Speed: d.it.speed.value, Role: role})
+			all = append(all, Interface{ID: id, Name: name, Speed: d.it.speed.value, Role: role, MAC: strings.ToLower(d.it.mac.value.text)})
 		}
 	}
 	return all

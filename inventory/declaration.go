@@ -63,6 +63,7 @@ type offerDecl struct {
 	maxSlivers        field[float64]
 	interfaces        field[[]placed[interfaceDecl]]
 	properties        field[map[string]string]
+	access            field[placed[accessDecl]]
 }
 
 type hardwareTypeDecl struct {
@@ -79,11 +80,41 @@ type hostDecl struct {
 	offer         offerDecl
 }
 
+// accessDecl is how a manager gets at a machine of its own.
+type accessDecl struct {
+	address   field[word]
+	port      field[float64]
+	user      field[word]
+	hostKeys  field[[]word]
+	scratch   field[[]word]
+	bootLimit field[float64]
+	image     field[word]
+	reimage   field[placed[reimageDecl]]
+	power     field[placed[powerDecl]]
+}
+
+type reimageDecl struct {
+	command field[[]word]
+	limit   field[float64]
+	pxe     field[bool]
+	atEnd   field[bool]
+}
+
+type powerDecl struct {
+	protocol      field[word]
+	address       field[word]
+	user          field[word]
+	passwordFile  field[word]
+	authorityFile field[word]
+	system        field[word]
+}
+
 type interfaceDecl struct {
 	name  field[word]
 	urn   field[urn.URN]
 	speed field[capacity.Kbps]
 	role  field[word]
+	mac   field[word]
 }
 
 type switchDecl struct {
@@ -256,6 +287,8 @@ var offerMembers = []member[offerDecl]{
 		"Interfaces", "Its network interfaces."),
 	has("properties", facts, func(d *offerDecl) *field[map[string]string] { return &d.properties },
 		"Properties", "Anything else to be known of it, by name."),
+	has("access", object("an access", accessMembers), func(d *offerDecl) *field[placed[accessDecl]] { return &d.access },
+		"Access", "How the manager gets at the machine, for the driver ssh. {name} in its texts stands for the host's name. Advertisements tell none of it."),
 }
 
 var hardwareTypeMembers = append([]member[hardwareTypeDecl]{
@@ -285,6 +318,8 @@ var interfaceMembers = []member[interfaceDecl]{
 		"Speed", "Such as 10 Gbps."),
 	has("role", roleName, func(d *interfaceDecl) *field[word] { return &d.role },
 		"Role", "experimental (the default), or control for the interface that logins take and that no experiment gets."),
+	has("mac", hardwareAddress, func(d *interfaceDecl) *field[word] { return &d.mac },
+		"MAC", "Its hardware address, such as 0c:c4:7a:12:34:56, by which it is found on a machine given out whole. Left out, it is found by its name."),
 }
 
 var switchMembers = []member[switchDecl]{

@@ -144,6 +144,7 @@ type Host struct {
 	OutOfService  string               // why it takes no new nodes; "" if it does
 	Interfaces    []Interface
 	Properties    map[string]string // its own, and those of its hardware types that it does not override
+	Access        *Access           `json:",omitempty"` // how the manager gets at it; nil if that is not declared
 }
 
 // Interface is a network interface of a host or a port of a switch.
@@ -152,6 +153,7 @@ type Interface struct {
 	Name  string
 	Speed capacity.Kbps // 0 if not known
 	Role  Role
+	MAC   string `json:",omitempty"` // hardware address in lower case; "" if not known
 }
 
 // Role is what an interface is for.
