@@ -47,8 +47,9 @@ func TestAilingHostsTakeNoNodes(t *testing.T) {
 	if got := a.Slivers[0].Node.HostName; got != "host2" {
 		t.Errorf("placed on %s, want host2", got)
 	}
-	if _, err := b.Allocate(ctx, p, slice, []byte(exclusiveNodes("b")), AllocateOptions{}); err == nil {
-		t.Error("placed a node on a host that is out of order")
+	driver.ill = append(driver.ill, drivers.Ailing{Host: host("host2"), Reason: "pc2 could not be cleaned"})
+	if _, err := b.Allocate(ctx, p, slice, []byte(exclusiveNodes("b")), AllocateOptions{}); err == nil || !strings.Contains(err.Error(), "out of") {
+		t.Errorf("a node where every host is out of order: %v", err)
 	}
 	driver.ill = nil
 	if _, err := b.Allocate(ctx, p, slice, []byte(exclusiveNodes("b")), AllocateOptions{}); err != nil {
