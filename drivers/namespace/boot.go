@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"croft/drivers/internal/control"
 	"croft/drivers/internal/nodeinit"
-	"croft/request"
 )
 
 const (
@@ -76,19 +76,19 @@ func (d *Driver) bootNode(ctx context.Context, n *node) error {
 	if err := d.plugNode(n, proc.pid); err != nil {
 		return err
 	}
-	var control int
+	var door int
 	err = inNetwork(proc, func() error {
 		if err := configure(n.rec.Node.Interfaces); err != nil {
 			return err
 		}
-		control, err = listenControl(dir)
+		door, err = listenControl(dir)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	defer unix.Close(control)
-	if err := d.send(ctx, sync, n, proc, overlays, control); err != nil {
+	defer unix.Close(door)
+	if err := d.send(ctx, sync, n, proc, overlays, door); err != nil {
 		return err
 	}
 	if err := d.awaitReady(ctx, sync, n); err != nil {
@@ -136,7 +136,7 @@ func (d *Driver) spawn(n *node) (*initProcess, *net.UnixConn, error) {
 	}
 	defer console.Close()
 	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: d.owner(n.slot), Size: idsPerNode}}
-	exe := fmt.Sprintf("/proc/self/fd/%d", d.program.file.Fd())
+	exe := fmt.Sprintf("/proc/self/fd/%d", d.program.File.Fd())
 	proc, err := os.StartProcess(exe, []string{"croft-node", nodeinit.Word, nodeinit.StageBoot}, &os.ProcAttr{
 		Dir:   "/",
 		Env:   []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "GOMAXPROCS=1", "GOGC=off"},
@@ -211,11 +211,11 @@ func listenControl(dir string) (int, error) {
 }
 
 // send hands over all that a node boots with.
-func (d *Driver) send(ctx context.Context, sync *net.UnixConn, n *node, proc *initProcess, overlays []overlay, control int) error {
-	msg := nodeinit.Message{Control: control}
+func (d *Driver) send(ctx context.Context, sync *net.UnixConn, n *node, proc *initProcess, overlays []overlay, door int) error {
+	msg := nodeinit.Message{Control: door}
 	cfg := nodeinit.Config{
 		Sliver: n.rec.Node.Sliver.String(), Hostname: n.rec.Node.Hostname, HostKey: n.rec.HostKey,
-		Accounts: accounts(n.rec.Node.Users), ConsoleBytes: d.cfg.ConsoleBytes, Libraries: d.program.libraries,
+		Accounts: control.Accounts(n.rec.Node.Users), ConsoleBytes: d.cfg.ConsoleBytes, Libraries: d.program.Libraries,
 	}
 	var fds []int
 	defer func() { closeFDs(fds) }()
@@ -225,7 +225,7 @@ func (d *Driver) send(ctx context.Context, sync *net.UnixConn, n *node, proc *in
 		return err
 	}
 	fds = append(fds, msg.Layers...)
-	if msg.Executable, msg.Libraries, err = d.program.open(); err != nil {
+	if msg.Executable, msg.Libraries, err = openProgram(d.program); err != nil {
 		return err
 	}
 	fds = append(append(fds, msg.Executable), msg.Libraries...)
@@ -377,12 +377,4 @@ func (d *Driver) attend(n *node, proc *initProcess) {
 			d.log.Error("clean up after a node that ended", "sliver", n.rec.Node.Sliver.String(), "err", err)
 		}
 	})
-}
-
-func accounts(users []request.User) []nodeinit.Account {
-	out := []nodeinit.Account{}
-	for _, u := range users {
-		out = append(out, nodeinit.Account{Login: u.Login, Note: u.URN.String(), Keys: u.Keys})
-	}
-	return out
 }

@@ -18,6 +18,7 @@ import (
 
 	"croft/drivers"
 	"croft/drivers/internal/nodeinit"
+	"croft/drivers/internal/program"
 	"croft/request"
 	"croft/urn"
 )
@@ -90,7 +91,7 @@ type Driver struct {
 	cfg       Config
 	log       *slog.Logger
 	state     *stateDir
-	program   *program
+	program   *program.Program
 	cgroups   *cgroups
 	boot      string
 	protected []string
@@ -192,7 +193,7 @@ func (d *Driver) open() error {
 			d.protected = append(d.protected, real)
 		}
 	}
-	if d.program, err = openProgram(d.cfg.Executable); err != nil {
+	if d.program, err = program.Open(d.cfg.Executable); err != nil {
 		return err
 	}
 	if d.cgroups, err = openCgroups(d.state.path, d.cfg.Processes, d.log); err != nil {
@@ -221,7 +222,7 @@ func (d *Driver) Close() error {
 	d.fabric.close()
 	d.netMu.Unlock()
 	if d.program != nil {
-		d.program.file.Close()
+		d.program.File.Close()
 	}
 	if d.state != nil {
 		return d.state.close()

@@ -1,16 +1,12 @@
 package namespace
 
 import (
-	"bytes"
-	"debug/elf"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"croft/drivers/internal/program"
 )
 
 // layer opens a directory as a layer of a node: a mount of its own, read only,
@@ -45,91 +41,13 @@ func place(path string) (int, error) {
 	return fd, nil
 }
 
-// program is the binary that becomes the init of nodes, with what it takes to
-// load it in an image that may have another C library, or none.
-type program struct {
-	file      *os.File
-	libraries []string // paths, the loader first; none for a static binary
-}
-
-// openProgram opens the binary now, so that nodes can be started also after
-// it has been replaced by another version.
-func openProgram(path string) (*program, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("open the program of the nodes' init: %w", err)
-	}
-	p := &program{file: f}
-	st, err := f.Stat()
-	if err == nil && st.Mode()&0o005 != 0o005 {
-		err = fmt.Errorf("%s has mode %v: nodes run as nobody of the host and need it readable and executable by others (chmod o+rx)", path, st.Mode().Perm())
-	}
-	if err == nil {
-		p.libraries, err = libraries(f)
-	}
-	if err != nil {
-		f.Close()
-		return nil, fmt.Errorf("open the program of the nodes' init: %w", err)
-	}
-	return p, nil
-}
-
-// libraries asks the binary's own loader what it would load.
-func libraries(f *os.File) ([]string, error) {
-	bin, err := elf.NewFile(f)
-	if err != nil {
-		return nil, err
-	}
-	loader := ""
-	for _, p := range bin.Progs {
-		if p.Type != elf.PT_INTERP {
-			continue
-		}
-		name := make([]byte, p.Filesz)
-		if _, err := p.ReadAt(name, 0); err != nil {
-			return nil, err
-		}
-		loader = string(bytes.TrimRight(name, "\x00"))
-	}
-	if loader == "" {
-		return nil, nil
-	}
-	path, err := os.Readlink("/proc/self/fd/" + fmt.Sprint(f.Fd()))
-	if err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(loader, "--list", path)
-	cmd.Env = []string{"LANG=C"}
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("list the libraries of %s: %w", path, err)
-	}
-	libs := []string{loader}
-	for line := range strings.Lines(string(out)) {
-		// "libc.so.6 => /lib/…/libc.so.6 (0x…)"; the loader and the kernel's
-		// own library have no arrow.
-		name, to, ok := strings.Cut(strings.TrimSpace(line), " => ")
-		if !ok {
-			continue
-		}
-		file, _, _ := strings.Cut(to, " (")
-		if !filepath.IsAbs(file) {
-			return nil, fmt.Errorf("%s needs library %s: %s", path, name, to)
-		}
-		if filepath.Base(file) != filepath.Base(loader) {
-			libs = append(libs, file)
-		}
-	}
-	return libs, nil
-}
-
-// open opens the binary and its libraries to be mounted in a node.
-func (p *program) open() (binary int, libs []int, err error) {
-	binary, err = place(fmt.Sprintf("/proc/self/fd/%d", p.file.Fd()))
+// openProgram opens the binary and its libraries to be mounted in a node.
+func openProgram(p *program.Program) (binary int, libs []int, err error) {
+	binary, err = place(fmt.Sprintf("/proc/self/fd/%d", p.File.Fd()))
 	if err != nil {
 		return -1, nil, err
 	}
-	for _, l := range p.libraries {
+	for _, l := range p.Libraries {
 		fd, err := place(l)
 		if err != nil {
 			closeFDs(append(libs, binary))
