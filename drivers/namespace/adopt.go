@@ -9,23 +9,20 @@ import (
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"croft/drivers/internal/records"
+	"croft/urn"
 )
 
 // adopt reads the state and makes it true: nodes that run are taken over,
 // what was half started is ended, and what belongs to nothing is removed.
 func (d *Driver) adopt() error {
-	nodes, links, err := d.state.load()
+	nodes, err := d.state.load()
 	if err != nil {
 		return err
 	}
 	for _, r := range nodes {
 		d.nodes[r.Node.Sliver.Canonical()] = &node{slot: r.Slot, rec: r}
-	}
-	for i := range links {
-		d.links[links[i].Link.Sliver.Canonical()] = &links[i]
-	}
-	if err := d.fabric.adopt(); err != nil {
-		return err
 	}
 	for _, n := range d.nodes {
 		if err := d.adoptNode(n); err != nil {
@@ -38,12 +35,13 @@ func (d *Driver) adopt() error {
 	if err := d.wipeCheck(); err != nil {
 		return err
 	}
-	return d.tidy()
+	d.tidy()
+	return nil
 }
 
 func (d *Driver) adoptNode(n *node) error {
 	var run runRecord
-	err := readJSON(d.runFile(n), &run)
+	err := records.Read(d.runFile(n), &run)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -60,7 +58,7 @@ func (d *Driver) adoptNode(n *node) error {
 	if err != nil {
 		return err
 	}
-	n.proc, n.system, n.plugged = p, run.System, true
+	n.proc, n.system = p, run.System
 	if !run.Ready || !n.rec.Whole {
 		return d.stop(context.Background(), n, 0)
 	}
@@ -71,11 +69,7 @@ func (d *Driver) adoptNode(n *node) error {
 
 // sweep removes what earlier managers have left and no record names.
 func (d *Driver) sweep() error {
-	keep := map[string]bool{}
 	slots := []int{}
-	for _, r := range d.links {
-		keep[bridgeName(r.Slot)] = true
-	}
 	for _, n := range d.nodes {
 		if n.running() == nil {
 			if err := d.clear(n); err != nil {
@@ -84,19 +78,13 @@ func (d *Driver) sweep() error {
 			continue
 		}
 		slots = append(slots, n.slot)
-		for i := range n.rec.Node.Interfaces {
-			keep[portName(n.slot, i)] = true
-		}
 	}
-	present, err := d.fabric.names()
+	err := d.wires.Sweep(func(sliver urn.URN) bool {
+		n := d.nodes[sliver.Canonical()]
+		return n != nil && n.running() != nil
+	})
 	if err != nil {
 		return err
-	}
-	present = slices.DeleteFunc(present, func(name string) bool { return keep[name] })
-	if len(present) > 0 {
-		if err := d.fabric.erase(present...); err != nil {
-			return err
-		}
 	}
 	for _, slot := range d.cgroups.slots() {
 		if !slices.Contains(slots, slot) {

@@ -17,6 +17,8 @@ import (
 
 	"croft/drivers/internal/control"
 	"croft/drivers/internal/nodeinit"
+	"croft/drivers/internal/records"
+	"croft/drivers/wiring"
 )
 
 const (
@@ -63,7 +65,7 @@ func (d *Driver) bootNode(ctx context.Context, n *node) error {
 	n.proc, n.system, n.down = proc, system, false
 	n.mu.Unlock()
 	run := runRecord{PID: proc.pid, Start: proc.start, Boot: d.boot, System: system}
-	if err := writeJSON(d.runFile(n), run, false); err != nil {
+	if err := records.Write(d.runFile(n), run, false); err != nil {
 		return err
 	}
 	missing, err := d.cgroups.hold(n.slot, proc.pid, n.rec.Node.Capacity)
@@ -73,14 +75,16 @@ func (d *Driver) bootNode(ctx context.Context, n *node) error {
 	if len(missing) > 0 {
 		d.note(n, "this kernel has no cgroups to limit: %s", strings.Join(missing, ", "))
 	}
-	if err := d.plugNode(n, proc.pid); err != nil {
+	network, err := wiring.NetworkOf(proc.pid)
+	if err != nil {
+		return err
+	}
+	defer network.Close()
+	if err := d.wires.Plug(n.rec.Node, int(network.Fd())); err != nil {
 		return err
 	}
 	var door int
 	err = inNetwork(proc, func() error {
-		if err := configure(n.rec.Node.Interfaces); err != nil {
-			return err
-		}
 		door, err = listenControl(dir)
 		return err
 	})
@@ -95,7 +99,7 @@ func (d *Driver) bootNode(ctx context.Context, n *node) error {
 		return err
 	}
 	run.Ready = true
-	if err := writeJSON(d.runFile(n), run, false); err != nil {
+	if err := records.Write(d.runFile(n), run, false); err != nil {
 		return err
 	}
 	d.attend(n, proc)
@@ -314,7 +318,7 @@ func (d *Driver) stop(ctx context.Context, n *node, grace time.Duration) error {
 	proc := n.proc
 	n.down = true
 	n.mu.Unlock()
-	if err := d.shutNode(n); err != nil {
+	if err := d.wires.Unplug(n.rec.Node.Sliver); err != nil {
 		return err
 	}
 	if proc != nil {
@@ -327,10 +331,9 @@ func (d *Driver) stop(ctx context.Context, n *node, grace time.Duration) error {
 
 // clear removes the traces of a node that does not run.
 func (d *Driver) clear(n *node) error {
-	// The ports go with the node's network, when the kernel comes to it.
-	d.netMu.Lock()
-	n.plugged = false
-	d.netMu.Unlock()
+	if err := d.wires.Unplug(n.rec.Node.Sliver); err != nil {
+		return err
+	}
 	if err := d.cgroups.remove(n.slot); err != nil {
 		return err
 	}

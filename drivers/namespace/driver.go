@@ -19,6 +19,7 @@ import (
 	"croft/drivers"
 	"croft/drivers/internal/nodeinit"
 	"croft/drivers/internal/program"
+	"croft/drivers/wiring"
 	"croft/request"
 	"croft/urn"
 )
@@ -96,16 +97,13 @@ type Driver struct {
 	boot      string
 	protected []string
 
-	mu    sync.Mutex // guards what follows; node.op and netMu come before it
-	nodes map[urn.URN]*node
-	links map[urn.URN]*linkRecord
-	trash []int // slots of links whose bridges are still to be deleted
+	wires *wiring.Switch
 
-	netMu  sync.Mutex // guards fabric and what is plugged into it
-	fabric fabric
+	mu    sync.Mutex // guards nodes; node.op and the locks of wires come before it
+	nodes map[urn.URN]*node
 
 	closing    chan struct{}
-	background sync.WaitGroup // waits for nodes that end by themselves, deletes bridges
+	background sync.WaitGroup // waits for nodes that end by themselves
 
 	systemMu     sync.Mutex
 	skeleton     *skeleton
@@ -116,10 +114,9 @@ var _ drivers.Driver = (*Driver)(nil)
 
 // node is a node as the driver knows it.
 type node struct {
-	slot    int
-	op      sync.Mutex // one operation at a time
-	rec     nodeRecord // changed with op and Driver.mu held, read with either
-	plugged bool       // has ports in the fabric; guarded by Driver.netMu
+	slot int
+	op   sync.Mutex // one operation at a time
+	rec  nodeRecord // changed with op and Driver.mu held, read with either
 
 	mu     sync.Mutex
 	proc   *initProcess // nil while stopped
@@ -169,7 +166,7 @@ func New(cfg Config) (*Driver, error) {
 	}
 	d := &Driver{
 		cfg: cfg, log: cfg.Logger.With("driver", "namespace"), closing: make(chan struct{}),
-		nodes: map[urn.URN]*node{}, links: map[urn.URN]*linkRecord{},
+		nodes: map[urn.URN]*node{},
 	}
 	if err := d.open(); err != nil {
 		d.Close()
@@ -202,7 +199,10 @@ func (d *Driver) open() error {
 	if d.boot, err = bootID(); err != nil {
 		return err
 	}
-	d.fabric.pin = d.state.in("switch")
+	d.wires, err = wiring.Open(wiring.Config{Dir: d.state.path, Nodes: d.lookup, Logger: d.log})
+	if err != nil {
+		return err
+	}
 	return d.adopt()
 }
 
@@ -218,9 +218,9 @@ func (d *Driver) Close() error {
 		}
 	}
 	d.mu.Unlock()
-	d.netMu.Lock()
-	d.fabric.close()
-	d.netMu.Unlock()
+	if d.wires != nil {
+		d.wires.Close()
+	}
 	if d.program != nil {
 		d.program.File.Close()
 	}
@@ -351,7 +351,7 @@ func (d *Driver) updateUsers(ctx context.Context, n *node, users []request.User)
 func (d *Driver) Remove(ctx context.Context, sliver urn.URN) error {
 	key := sliver.Canonical()
 	d.mu.Lock()
-	n, l := d.nodes[key], d.links[key]
+	n := d.nodes[key]
 	d.mu.Unlock()
 	if n != nil {
 		n.op.Lock()
@@ -360,12 +360,7 @@ func (d *Driver) Remove(ctx context.Context, sliver urn.URN) error {
 			return fmt.Errorf("remove node %s: %w", sliver, err)
 		}
 	}
-	if l != nil {
-		if err := d.removeLink(key); err != nil {
-			return fmt.Errorf("remove link %s: %w", sliver, err)
-		}
-	}
-	return nil
+	return d.wires.Disconnect(sliver)
 }
 
 // List implements drivers.Driver.
@@ -373,15 +368,15 @@ func (d *Driver) List(ctx context.Context) ([]drivers.Found, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("list: %w", err)
 	}
+	var out []drivers.Found
+	for _, l := range d.wires.Links() {
+		out = append(out, drivers.Found{Sliver: l.Sliver, Kind: drivers.LinkKind, Whole: l.Whole})
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var out []drivers.Found
 	for _, n := range d.nodes {
 		f := drivers.Found{Sliver: n.rec.Node.Sliver, Kind: drivers.NodeKind, Whole: n.rec.Whole, Running: n.running() != nil}
 		out = append(out, f)
-	}
-	for _, l := range d.links {
-		out = append(out, drivers.Found{Sliver: l.Link.Sliver, Kind: drivers.LinkKind, Whole: l.Whole})
 	}
 	slices.SortFunc(out, func(a, b drivers.Found) int {
 		switch x, y := a.Sliver.String(), b.Sliver.String(); {

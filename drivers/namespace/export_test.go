@@ -3,7 +3,6 @@ package namespace
 import (
 	"os"
 
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 )
 
@@ -12,7 +11,5 @@ func (d *Driver) CgroupName() string { return d.cgroups.name }
 
 // CgroupDirs are where the driver's groups lie.
 func (d *Driver) CgroupDirs() []string { return d.cgroups.dirs }
-
-func enter(ns netns.NsHandle) error { return unix.Setns(int(ns), unix.CLONE_NEWNET) }
 
 func mkdirAt(dir *os.File, name string) error { return unix.Mkdirat(int(dir.Fd()), name, 0o700) }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"golang.org/x/crypto/ssh"
 
@@ -53,11 +52,10 @@ func (d *Driver) makeNode(want drivers.Node) error {
 func (d *Driver) claim(want drivers.Node) (*node, error) {
 	key := want.Sliver.Canonical()
 	for {
-		d.mu.Lock()
-		if d.links[key] != nil {
-			d.mu.Unlock()
+		if d.wires.Has(key) {
 			return nil, errors.New("there is a link of that name")
 		}
+		d.mu.Lock()
 		n := d.nodes[key]
 		if n == nil {
 			slot, err := d.freeNodeSlot()
@@ -167,33 +165,16 @@ func (d *Driver) erase(n *node, key urn.URN) error {
 	d.mu.Lock()
 	delete(d.nodes, key)
 	d.mu.Unlock()
-	return d.tidy()
-}
-
-// tidy removes what belongs to no sliver when there is none any more.
-func (d *Driver) tidy() error {
-	d.netMu.Lock()
-	defer d.netMu.Unlock()
-	d.mu.Lock()
-	nodes, links := len(d.nodes), len(d.links)
-	plugged := slices.ContainsFunc(d.allNodes(), func(n *node) bool { return n.plugged })
-	d.mu.Unlock()
-	if links == 0 && !plugged {
-		if err := d.fabric.remove(); err != nil {
-			return err
-		}
-	}
-	if nodes == 0 {
-		d.cgroups.removeAll()
-	}
+	d.tidy()
 	return nil
 }
 
-// allNodes is called with mu held.
-func (d *Driver) allNodes() []*node {
-	var out []*node
-	for _, n := range d.nodes {
-		out = append(out, n)
+// tidy removes what belongs to no node when there is none any more.
+func (d *Driver) tidy() {
+	d.mu.Lock()
+	nodes := len(d.nodes)
+	d.mu.Unlock()
+	if nodes == 0 {
+		d.cgroups.removeAll()
 	}
-	return out
 }

@@ -1,19 +1,18 @@
 package namespace
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"croft/drivers"
+	"croft/drivers/internal/records"
 )
 
 // nodeRecord is a node as node.json has it.
@@ -31,13 +30,6 @@ type runRecord struct {
 	Boot   string // the kernel's boot id
 	Ready  bool   // users can log in
 	System string // the generated image in use, "" for an image directory
-}
-
-// linkRecord is a link as its file has it.
-type linkRecord struct {
-	Slot  int
-	Whole bool
-	Link  drivers.Link
 }
 
 // stateDir is the state directory.
@@ -66,7 +58,7 @@ func openState(path string) (*stateDir, error) {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	s := &stateDir{path: path}
-	for _, sub := range []string{"nodes", "links", "system"} {
+	for _, sub := range []string{"nodes", "system"} {
 		if err := os.MkdirAll(s.in(sub), 0o700); err != nil {
 			return nil, fmt.Errorf("state directory: %w", err)
 		}
@@ -95,109 +87,37 @@ func (s *stateDir) in(elem ...string) string {
 
 func (s *stateDir) nodeDir(slot int) string { return s.in("nodes", strconv.Itoa(slot)) }
 
-func (s *stateDir) linkFile(slot int) string { return s.in("links", strconv.Itoa(slot)+".json") }
-
 // load reads all records. What was begun before its record was written is
 // nothing yet, and is cleaned away.
-func (s *stateDir) load() ([]nodeRecord, []linkRecord, error) {
+func (s *stateDir) load() ([]nodeRecord, error) {
 	var nodes []nodeRecord
 	entries, err := os.ReadDir(s.in("nodes"))
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the state: %w", err)
+		return nil, fmt.Errorf("read the state: %w", err)
 	}
 	for _, e := range entries {
 		dir := s.in("nodes", e.Name())
 		var r nodeRecord
-		err := readJSON(filepath.Join(dir, "node.json"), &r)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errNeverWritten) {
+		err := records.Read(filepath.Join(dir, "node.json"), &r)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, records.ErrNeverWritten) {
 			if err := removeTree(dir); err != nil {
-				return nil, nil, err
+				return nil, err
 			}
 			continue
 		}
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if strconv.Itoa(r.Slot) != e.Name() {
-			return nil, nil, fmt.Errorf("read the state: %s says that it is of slot %d", dir, r.Slot)
+			return nil, fmt.Errorf("read the state: %s says that it is of slot %d", dir, r.Slot)
 		}
 		nodes = append(nodes, r)
 	}
-	var links []linkRecord
-	if entries, err = os.ReadDir(s.in("links")); err != nil {
-		return nil, nil, fmt.Errorf("read the state: %w", err)
-	}
-	for _, e := range entries {
-		if !strings.HasSuffix(e.Name(), ".json") {
-			if err := os.Remove(s.in("links", e.Name())); err != nil {
-				return nil, nil, fmt.Errorf("clean the state: %w", err)
-			}
-			continue
-		}
-		var r linkRecord
-		err := readJSON(s.in("links", e.Name()), &r)
-		if errors.Is(err, errNeverWritten) {
-			err = os.Remove(s.in("links", e.Name()))
-			if err == nil {
-				continue
-			}
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		links = append(links, r)
-	}
-	return nodes, links, nil
+	return nodes, nil
 }
 
 // putNode writes the record of a node. Only a whole one is worth waiting for
 // the disk: what a power failure leaves of another is cleaned away.
 func (s *stateDir) putNode(r nodeRecord) error {
-	return writeJSON(filepath.Join(s.nodeDir(r.Slot), "node.json"), r, r.Whole)
-}
-
-func (s *stateDir) putLink(r linkRecord) error { return writeJSON(s.linkFile(r.Slot), r, r.Whole) }
-
-// errNeverWritten is what a power failure makes of a record that nobody
-// waited for.
-var errNeverWritten = errors.New("empty record")
-
-func readJSON(file string, into any) error {
-	data, err := os.ReadFile(file)
-	if err == nil && len(data) == 0 {
-		err = errNeverWritten
-	}
-	if err != nil {
-		return fmt.Errorf("read the state: %s: %w", file, err)
-	}
-	if err := json.Unmarshal(data, into); err != nil {
-		return fmt.Errorf("read the state: %s: %w", file, err)
-	}
-	return nil
-}
-
-// writeJSON replaces a record in one step; a durable one has reached the disk
-// when it returns.
-func writeJSON(file string, what any, durable bool) error {
-	data, err := json.Marshal(what)
-	if err != nil {
-		return fmt.Errorf("write the state: %w", err)
-	}
-	tmp := file + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("write the state: %w", err)
-	}
-	_, err = f.Write(data)
-	if err == nil && durable {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(tmp, file)
-	}
-	if err != nil {
-		os.Remove(tmp)
-		return fmt.Errorf("write the state: %w", err)
-	}
-	return nil
+	return records.Write(filepath.Join(s.nodeDir(r.Slot), "node.json"), r, r.Whole)
 }

@@ -190,15 +190,12 @@ func TestStateLoad(t *testing.T) {
 		"nodes/5/disk/x":     "begun, never recorded",
 		"nodes/6/node.json":  "",
 		"nodes/7/disk/":      "",
-		"links/1.json":       "",
-		"links/2.json.tmp":   "half",
-		"links/3.json":       `{"Slot":3,"Link":{"Sliver":"urn:publicid:IDN+x+sliver+l"}}`,
 		"nodes/4/other.json": "",
 	})
 	if err := s.putNode(want); err != nil {
 		t.Fatal(err)
 	}
-	nodes, links, err := s.load()
+	nodes, err := s.load()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,16 +203,13 @@ func TestStateLoad(t *testing.T) {
 		nodes[0].Node.Interfaces[0].MAC.String() != "02:00:00:00:00:01" || nodes[0].Node.Interfaces[0].Addresses[0].String() != "10.0.0.1/24" {
 		t.Errorf("nodes %+v", nodes)
 	}
-	if len(links) != 1 || links[0].Slot != 3 || links[0].Whole {
-		t.Errorf("links %+v", links)
-	}
-	for _, gone := range []string{"nodes/5", "nodes/6", "nodes/7", "links/1.json", "links/2.json.tmp"} {
+	for _, gone := range []string{"nodes/5", "nodes/6", "nodes/7"} {
 		if _, err := os.Lstat(filepath.Join(dir, gone)); err == nil {
 			t.Errorf("%s is left", gone)
 		}
 	}
 	writeTree(t, dir, map[string]string{"nodes/8/node.json": "{nonsense"})
-	if _, _, err := s.load(); err == nil {
+	if _, err := s.load(); err == nil {
 		t.Error("read a broken record")
 	}
 }

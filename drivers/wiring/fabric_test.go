@@ -1,4 +1,4 @@
-package namespace
+package wiring
 
 import (
 	"os"
@@ -32,10 +32,7 @@ func TestFabric(t *testing.T) {
 			}
 		}
 	}
-	err = onThread(func() error {
-		if err := enter(f.ns); err != nil {
-			return err
-		}
+	err = InNetwork(int(f.ns), func() error {
 		for name, want := range map[string]string{
 			"ipv4/ip_forward": "0", "ipv6/conf/all/disable_ipv6": "1", "ipv6/conf/default/disable_ipv6": "1", "ipv6/conf/l0/disable_ipv6": "1",
 		} {
@@ -72,7 +69,7 @@ func TestFabric(t *testing.T) {
 	}
 	for range 20 {
 		// No thread has stayed elsewhere, the main one least of all.
-		err := onThread(func() error { return nil })
+		err := OnThread(func() error { return nil })
 		if now, linkErr := os.Readlink("/proc/self/ns/net"); err != nil || linkErr != nil || now != own {
 			t.Fatalf("the process is in network %s, was in %s; %v", now, own, err)
 		}

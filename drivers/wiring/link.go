@@ -1,0 +1,256 @@
+package wiring
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"croft/drivers"
+	"croft/drivers/internal/records"
+	"croft/request"
+	"croft/urn"
+)
+
+// endKey is one interface of one node.
+type endKey struct {
+	node  urn.URN
+	iface request.ClientID
+}
+
+func keyOf(e drivers.End) endKey { return endKey{e.Node.Canonical(), e.Interface} }
+
+// Connect makes a link. It may be of any number of ends; their nodes need not
+// run. A link that exists is left as it is. What cannot be finished is undone.
+func (s *Switch) Connect(l drivers.Link) error {
+	if err := s.connect(l); err != nil {
+		return fmt.Errorf("connect link %s: %w", l.Sliver, err)
+	}
+	return nil
+}
+
+func (s *Switch) connect(l drivers.Link) error {
+	if l.Sliver.IsZero() {
+		return errors.New("it has no sliver URN")
+	}
+	s.netMu.Lock()
+	defer s.netMu.Unlock()
+	key := l.Sliver.Canonical()
+	s.mu.Lock()
+	r := s.links[key]
+	s.mu.Unlock()
+	if r != nil && r.Whole {
+		return nil
+	}
+	if err := s.checkLink(l); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	if r == nil {
+		r = &linkRecord{Slot: s.freeLinkSlot()}
+		s.links[key] = r
+	}
+	s.leave(r)
+	r.Link = l
+	for _, e := range l.Ends {
+		s.joined[keyOf(e)] = r
+	}
+	s.mu.Unlock()
+	if err := s.wire(r); err != nil {
+		return errors.Join(err, s.unwire(key, r))
+	}
+	return nil
+}
+
+// wire makes a link whose record is there. netMu is held.
+func (s *Switch) wire(r *linkRecord) error {
+	if err := records.Write(s.linkFile(r.Slot), *r, false); err != nil {
+		return err
+	}
+	if err := s.fabric.addBridge(bridgeName(r.Slot)); err != nil {
+		return err
+	}
+	for _, port := range s.portsOf(r) {
+		if err := s.fabric.plug(port, bridgeName(r.Slot)); err != nil {
+			return err
+		}
+	}
+	whole := *r
+	whole.Whole = true
+	if err := records.Write(s.linkFile(r.Slot), whole, true); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	r.Whole = true
+	s.mu.Unlock()
+	return nil
+}
+
+// portsOf names the ports of a link whose nodes are plugged in.
+func (s *Switch) portsOf(r *linkRecord) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []string
+	for _, e := range r.Link.Ends {
+		p := s.ports[e.Node.Canonical()]
+		if p == nil {
+			continue
+		}
+		i := slices.IndexFunc(p.Node.Interfaces, func(f drivers.Interface) bool { return f.Name == e.Interface })
+		if i >= 0 {
+			out = append(out, portName(p.Slot, i))
+		}
+	}
+	return out
+}
+
+// checkLink refuses what would fail later, or do harm. netMu is held.
+func (s *Switch) checkLink(l drivers.Link) error {
+	if _, isNode := s.cfg.Nodes(l.Sliver); isNode {
+		return errors.New("there is a node of that name")
+	}
+	if len(l.Ends) == 0 {
+		return errors.New("it has no ends")
+	}
+	seen := map[endKey]bool{}
+	for i, e := range l.Ends {
+		n, known := s.cfg.Nodes(e.Node)
+		if !known {
+			return fmt.Errorf("end %d: node %s: %w", i+1, e.Node, drivers.ErrNotFound)
+		}
+		if !n.Slice.Equal(l.Slice) {
+			return fmt.Errorf("end %d: node %s is of slice %s, the link of %s: links do not leave their slice", i+1, e.Node, n.Slice, l.Slice)
+		}
+		if !slices.ContainsFunc(n.Interfaces, func(f drivers.Interface) bool { return f.Name == e.Interface }) {
+			return fmt.Errorf("end %d: node %s has no interface %q", i+1, e.Node, e.Interface)
+		}
+		if seen[keyOf(e)] {
+			return fmt.Errorf("end %d: interface %q of node %s is in it twice", i+1, e.Interface, e.Node)
+		}
+		seen[keyOf(e)] = true
+		s.mu.Lock()
+		other := s.joined[keyOf(e)]
+		s.mu.Unlock()
+		if other != nil && !other.Link.Sliver.Equal(l.Sliver) {
+			return fmt.Errorf("end %d: interface %q of node %s is in link %s already", i+1, e.Interface, e.Node, other.Link.Sliver)
+		}
+	}
+	return nil
+}
+
+// leave takes a link off its interfaces. mu is held.
+func (s *Switch) leave(r *linkRecord) {
+	for _, e := range r.Link.Ends {
+		if s.joined[keyOf(e)] == r {
+			delete(s.joined, keyOf(e))
+		}
+	}
+}
+
+// freeLinkSlot is called with mu held.
+func (s *Switch) freeLinkSlot() int {
+	taken := map[int]bool{}
+	for _, r := range s.links {
+		taken[r.Slot] = true
+	}
+	for _, slot := range s.trash {
+		taken[slot] = true
+	}
+	return freeSlot(taken)
+}
+
+// Disconnect removes a link, whole or half-made; also one whose nodes are gone
+// already.
+func (s *Switch) Disconnect(link urn.URN) error {
+	s.netMu.Lock()
+	defer s.netMu.Unlock()
+	key := link.Canonical()
+	s.mu.Lock()
+	r := s.links[key]
+	s.mu.Unlock()
+	if r == nil {
+		return nil
+	}
+	err := s.unwire(key, r)
+	if err == nil {
+		err = s.tidy()
+	}
+	if err != nil {
+		return fmt.Errorf("disconnect link %s: %w", link, err)
+	}
+	return nil
+}
+
+// unwire removes a link in whatever state it is. netMu is held.
+func (s *Switch) unwire(key urn.URN, r *linkRecord) error {
+	s.mu.Lock()
+	r.Whole = false
+	record := *r
+	s.mu.Unlock()
+	if _, err := os.Stat(s.linkFile(r.Slot)); err == nil {
+		if err := records.Write(s.linkFile(r.Slot), record, false); err != nil {
+			return err
+		}
+	}
+	if s.fabric.handle != nil {
+		for _, port := range s.portsOf(r) {
+			if err := s.fabric.plug(port, ""); err != nil {
+				return err
+			}
+		}
+	}
+	if err := removeFile(s.linkFile(r.Slot)); err != nil {
+		return err
+	}
+	delete(s.fabric.bridges, bridgeName(r.Slot))
+	s.mu.Lock()
+	s.leave(r)
+	delete(s.links, key)
+	s.trash = append(s.trash, r.Slot)
+	first := len(s.trash) == 1
+	s.mu.Unlock()
+	if first {
+		s.background.Go(s.takeOut)
+	}
+	return nil
+}
+
+// takeOut deletes bridges that nothing is plugged into, as long as there are
+// any, as many as there are at once. The slots of those that it cannot delete
+// stay out of use, and the next Sweep removes them.
+func (s *Switch) takeOut() {
+	for {
+		s.mu.Lock()
+		slots := slices.Clone(s.trash)
+		s.mu.Unlock()
+		if len(slots) == 0 {
+			return
+		}
+		var names []string
+		for _, slot := range slots {
+			names = append(names, bridgeName(slot))
+		}
+		if err := s.eraseNow(names); err != nil {
+			s.log.Error("remove bridges", "err", err)
+			return
+		}
+		s.mu.Lock()
+		s.trash = slices.DeleteFunc(s.trash, func(slot int) bool { return slices.Contains(slots, slot) })
+		s.mu.Unlock()
+	}
+}
+
+func (s *Switch) eraseNow(names []string) error {
+	s.netMu.Lock()
+	if s.fabric.handle == nil {
+		s.netMu.Unlock()
+		return nil // they went with it
+	}
+	e, err := s.fabric.eraser()
+	s.netMu.Unlock()
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	return e.erase(names...)
+}

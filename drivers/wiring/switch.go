@@ -1,0 +1,252 @@
+package wiring
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"croft/drivers"
+	"croft/drivers/internal/records"
+	"croft/urn"
+)
+
+// Config is what a Switch works with. Dir and Nodes are needed.
+type Config struct {
+	// Dir is where the switch has its state: "switch", "links" and "ports" in
+	// it are the switch's. One Switch uses it at a time, which the driver sees
+	// to.
+	Dir string
+
+	// Nodes finds a node that the driver has made, running or not: links join
+	// only those, and only of their own slice. It is called with locks held
+	// and must not call the Switch.
+	Nodes func(sliver urn.URN) (drivers.Node, bool)
+
+	Logger *slog.Logger // default: discard
+}
+
+// Switch connects nodes of this machine.
+type Switch struct {
+	cfg Config
+	log *slog.Logger
+
+	netMu  sync.Mutex // guards the fabric; comes before mu
+	fabric fabric
+
+	mu         sync.Mutex // guards what follows
+	links      map[urn.URN]*linkRecord
+	joined     map[endKey]*linkRecord // links by their ends
+	ports      map[urn.URN]*portRecord
+	trash      []int          // slots of links whose bridges are still to be deleted
+	background sync.WaitGroup // deletes bridges
+}
+
+// linkRecord is a link as its file has it.
+type linkRecord struct {
+	Slot  int
+	Whole bool // false while it is made or removed
+	Link  drivers.Link
+}
+
+// portRecord is a node that is plugged in. Its interface number i has the port
+// portName(Slot, i).
+type portRecord struct {
+	Slot int
+	Node drivers.Node
+}
+
+// Link is a link as Links shows it.
+type Link struct {
+	drivers.Link
+	Whole bool // false: half-made, good only for Disconnect
+}
+
+// Open takes over what an earlier Switch on the directory has left. Close it
+// to let another one use the directory.
+func Open(cfg Config) (*Switch, error) {
+	if cfg.Dir == "" || cfg.Nodes == nil {
+		return nil, errors.New("wiring: no state directory, or no nodes, given")
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Switch{cfg: cfg, log: cfg.Logger, links: map[urn.URN]*linkRecord{}, joined: map[endKey]*linkRecord{}, ports: map[urn.URN]*portRecord{}}
+	s.fabric.pin = s.in("switch")
+	if err := s.adopt(); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("wiring: %w", err)
+	}
+	return s, nil
+}
+
+// Close lets go of the switch, which goes on without the manager.
+func (s *Switch) Close() error {
+	s.background.Wait()
+	s.netMu.Lock()
+	defer s.netMu.Unlock()
+	s.fabric.close()
+	return nil
+}
+
+func (s *Switch) in(elem ...string) string {
+	return filepath.Join(append([]string{s.cfg.Dir}, elem...)...)
+}
+
+func (s *Switch) linkFile(slot int) string { return s.in("links", strconv.Itoa(slot)+".json") }
+
+func (s *Switch) portFile(slot int) string { return s.in("ports", strconv.Itoa(slot)+".json") }
+
+func (s *Switch) adopt() error {
+	links, err := load[linkRecord](s.in("links"))
+	if err != nil {
+		return err
+	}
+	ports, err := load[portRecord](s.in("ports"))
+	if err != nil {
+		return err
+	}
+	for _, r := range links {
+		s.links[r.Link.Sliver.Canonical()] = r
+		for _, e := range r.Link.Ends {
+			s.joined[keyOf(e)] = r
+		}
+	}
+	if err := s.fabric.adopt(); err != nil {
+		return err
+	}
+	for _, r := range ports {
+		if s.fabric.handle == nil { // of before a reboot
+			if err := os.Remove(s.portFile(r.Slot)); err != nil {
+				return fmt.Errorf("clean the state: %w", err)
+			}
+			continue
+		}
+		s.ports[r.Node.Sliver.Canonical()] = r
+	}
+	return nil
+}
+
+// load reads the records of a directory, which it makes if there is none.
+// What was begun before its record was written is nothing yet, and is cleaned
+// away.
+func load[T any](dir string) ([]*T, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("state directory: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read the state: %w", err)
+	}
+	var out []*T
+	for _, e := range entries {
+		file := filepath.Join(dir, e.Name())
+		r := new(T)
+		err := error(records.ErrNeverWritten)
+		if strings.HasSuffix(e.Name(), ".json") {
+			err = records.Read(file, r)
+		}
+		switch {
+		case errors.Is(err, records.ErrNeverWritten):
+			if err := os.Remove(file); err != nil {
+				return nil, fmt.Errorf("clean the state: %w", err)
+			}
+		case err != nil:
+			return nil, err
+		default:
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+// Sweep forgets the nodes that are plugged in but do not run any more, and
+// removes what is in the switch and belongs to no node and no link. A driver
+// calls it when it starts, before anything else uses the Switch.
+func (s *Switch) Sweep(running func(sliver urn.URN) bool) error {
+	s.netMu.Lock()
+	defer s.netMu.Unlock()
+	s.mu.Lock()
+	keep := map[string]bool{}
+	var gone []*portRecord
+	for _, r := range s.links {
+		keep[bridgeName(r.Slot)] = true
+	}
+	for key, r := range s.ports {
+		if !running(r.Node.Sliver) {
+			gone = append(gone, r)
+			delete(s.ports, key)
+			continue
+		}
+		for i := range r.Node.Interfaces {
+			keep[portName(r.Slot, i)] = true
+		}
+	}
+	s.mu.Unlock()
+	present, err := s.fabric.names()
+	if err != nil {
+		return err
+	}
+	present = slices.DeleteFunc(present, func(name string) bool { return keep[name] })
+	if len(present) > 0 {
+		if err := s.fabric.erase(present...); err != nil {
+			return err
+		}
+	}
+	for _, r := range gone {
+		if err := s.forget(r); err != nil {
+			return err
+		}
+	}
+	return s.tidy()
+}
+
+// tidy gives the fabric up when nothing is in it any more. netMu is held.
+func (s *Switch) tidy() error {
+	s.mu.Lock()
+	empty := len(s.links) == 0 && len(s.ports) == 0
+	s.mu.Unlock()
+	if !empty {
+		return nil
+	}
+	return s.fabric.remove()
+}
+
+// Links lists all links, whole or half-made, in no order.
+func (s *Switch) Links() []Link {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make([]Link, 0, len(s.links))
+	for _, r := range s.links {
+		out = append(out, Link{Link: r.Link, Whole: r.Whole})
+	}
+	return out
+}
+
+// Has reports whether there is a link, whole or half-made.
+func (s *Switch) Has(link urn.URN) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.links[link.Canonical()] != nil
+}
+
+func freeSlot(taken map[int]bool) int {
+	for slot := 0; ; slot++ {
+		if !taken[slot] {
+			return slot
+		}
+	}
+}
+
+func removeFile(file string) error {
+	if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove a record: %w", err)
+	}
+	return nil
+}
