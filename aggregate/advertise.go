@@ -164,6 +164,7 @@ func (s *Service) manifest(ctx context.Context, snapshot *inventory.Snapshot, sl
 	documents = slices.DeleteFunc(documents, func(d slivers.Document) bool { return !shown[d.ID] })
 	m, err := rspec.Manifest(rspec.ManifestInput{
 		Snapshot: snapshot, Slice: slice, Documents: documents, Slivers: list, Version: version, Now: s.Clock(),
+		Gateway: s.gateway(),
 	})
 	var unknown *languages.UnknownVersion
 	if err != nil && !errors.As(err, &unknown) {

@@ -106,7 +106,7 @@ func (s *Service) realize(ctx context.Context, grant credentials.Grant, t Target
 		}
 	}
 	for _, v := range todo {
-		if v.Node == nil || !s.takesLogins(&v) {
+		if v.Node == nil || !s.hasEntrance(&v) {
 			continue
 		}
 		login, err := s.open(ctx, v.URN, 0)
@@ -197,6 +197,9 @@ func (s *Service) driver(v *slivers.Sliver) (drivers.Driver, error) {
 	}
 	return d, nil
 }
+
+// hasEntrance reports whether a node gets a login port of its own.
+func (s *Service) hasEntrance(v *slivers.Sliver) bool { return !s.Gateway.Only && s.takesLogins(v) }
 
 // takesLogins reports whether users can log in to a node.
 func (s *Service) takesLogins(v *slivers.Sliver) bool {

@@ -41,7 +41,7 @@ type Entrances interface {
 	Close(node urn.URN)
 }
 
-// Config is what a Service works with. All members are needed.
+// Config is what a Service works with. All members but Gateway are needed.
 type Config struct {
 	Inventory func() *inventory.Snapshot // the testbed as declared now
 	Languages languages.Set
@@ -49,6 +49,7 @@ type Config struct {
 	Store     slivers.Store
 	Drivers   map[string]drivers.Driver // by the name that inventories use
 	Entrances Entrances
+	Gateway   Gateway // the SSH gateway; the zero one is none
 	Leases    Leases
 	Clock     func() time.Time
 	Random    io.Reader
@@ -65,6 +66,8 @@ type Service struct {
 	placing sync.RWMutex
 	ads     adCache
 
+	access *access
+
 	// Keepers.
 	ctx      context.Context
 	stop     context.CancelFunc
@@ -78,6 +81,8 @@ func New(c Config) *Service {
 	s := &Service{Config: c, slices: newLocks(), expiries: make(chan struct{}, 1)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.working = newWorkers(s)
+	s.access = newAccess(s)
+	s.Store = watchedStore{c.Store, s.access}
 	return s
 }
 

@@ -100,14 +100,17 @@ func (s *Service) reopen(ctx context.Context, list []slivers.Sliver) error {
 		if v.Node == nil || v.Allocation != slivers.Provisioned || !s.takesLogins(&v) {
 			continue
 		}
-		login, err := s.open(ctx, v.URN, v.Node.Login.Port)
-		if err != nil {
-			return err
+		var login slivers.Login // none of its own where only the gateway leads to nodes
+		if s.hasEntrance(&v) {
+			var err error
+			if login, err = s.open(ctx, v.URN, v.Node.Login.Port); err != nil {
+				return err
+			}
 		}
 		if login == v.Node.Login {
 			continue
 		}
-		err = s.Store.Update(ctx, []urn.URN{v.URN}, func(held []*slivers.Sliver) error {
+		err := s.Store.Update(ctx, []urn.URN{v.URN}, func(held []*slivers.Sliver) error {
 			for _, h := range held {
 				h.Node.Login = login
 			}

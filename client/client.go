@@ -47,6 +47,7 @@ type Version struct {
 	CredentialTypes  []CredentialType  `json:"geni_credential_types"`
 	SingleAllocation bool              `json:"geni_single_allocation"`
 	Allocate         string            `json:"geni_allocate,omitempty"`
+	Gateway          SSHGateway        `json:"croft_ssh_gateway,omitzero"`
 }
 
 // CredentialType is a kind of credential that an aggregate reads.
@@ -177,6 +178,11 @@ func (c *Client) Version(ctx context.Context) (*Version, error) {
 		v.SingleAllocation = r.number(m, "geni_single_allocation", "value") != 0
 	}
 	v.Allocate = r.text(m, "geni_allocate", "value")
+	if m["croft_ssh_gateway"] != nil {
+		const at = "value.croft_ssh_gateway"
+		g := r.object(m["croft_ssh_gateway"], at)
+		v.Gateway = SSHGateway{Host: r.text(g, "hostname", at), Port: r.number(g, "port", at), HostKey: r.text(g, "host_key", at)}
+	}
 	return v, r.err
 }
 

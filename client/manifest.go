@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"net"
 	"strings"
 
 	"croft/urn"
@@ -22,6 +23,7 @@ type ManifestNode struct {
 	Component  string // component_id
 	Host       string // host/@name
 	Logins     []Login
+	Proxies    []Proxy // through which some of the logins go
 	Users      []NodeUser
 	Interfaces []ManifestInterface
 }
@@ -38,6 +40,13 @@ type Login struct {
 	Host           string
 	Port           string // "22" if the manifest names none
 	User           string
+}
+
+// Proxy says that a login is reached through an SSH gateway (jFed's extension
+// proxy/1.0).
+type Proxy struct {
+	At  Login // at the gateway
+	For Login // at the node
 }
 
 // ManifestInterface is an interface of a node.
@@ -65,6 +74,10 @@ type xmlManifest struct {
 				Port           string `xml:"port,attr"`
 				User           string `xml:"username,attr"`
 			} `xml:"login"`
+			Proxies []struct {
+				At  string `xml:"proxy,attr"`
+				For string `xml:"for,attr"`
+			} `xml:"http://jfed.iminds.be/proxy/1.0 proxy"`
 			Users []struct {
 				Login string `xml:"login,attr"`
 				URN   string `xml:"user_urn,attr"`
@@ -99,6 +112,9 @@ func ReadManifest(document string) (*Manifest, error) {
 				}
 				node.Logins = append(node.Logins, Login{l.Authentication, l.Host, l.Port, l.User})
 			}
+			for _, p := range s.Proxies {
+				node.Proxies = append(node.Proxies, Proxy{loginAt(p.At), loginAt(p.For)})
+			}
 			for _, u := range s.Users {
 				node.Users = append(node.Users, NodeUser{u.URN, u.Login})
 			}
@@ -125,8 +141,27 @@ func (m *Manifest) Node(clientID string) (*ManifestNode, bool) {
 	return nil, false
 }
 
+// loginAt reads USER@HOST:PORT.
+func loginAt(text string) Login {
+	l := Login{Authentication: "ssh-keys", Port: "22"}
+	if i := strings.LastIndexByte(text, '@'); i >= 0 {
+		l.User, text = text[:i], text[i+1:]
+	}
+	l.Host = text
+	if host, port, err := net.SplitHostPort(text); err == nil {
+		l.Host, l.Port = host, port
+	}
+	return l
+}
+
+// same reports whether two logins are the same account at the same place.
+func (l Login) same(other Login) bool {
+	return strings.EqualFold(l.Host, other.Host) && l.Port == other.Port && l.User == other.User
+}
+
 // LoginOf returns how a user logs in: by the account that the manifest says is
-// the user's, or one named after the user, or else the first.
+// the user's, or one named after the user, or else the first; directly where
+// that is possible. Logins at gateways are not logins to the node.
 func (n *ManifestNode) LoginOf(user urn.URN) (Login, bool) {
 	account := user.Name
 	for _, u := range n.Users {
@@ -134,22 +169,54 @@ func (n *ManifestNode) LoginOf(user urn.URN) (Login, bool) {
 			account = u.Login
 		}
 	}
-	var first *Login
-	for i, l := range n.Logins {
-		if l.Authentication != "" && l.Authentication != "ssh-keys" {
+	best, quality := Login{}, 0
+	for _, l := range n.Logins {
+		if l.Authentication != "" && l.Authentication != "ssh-keys" || n.isGateway(l) {
 			continue
 		}
+		q := 1
 		if strings.EqualFold(l.User, account) {
-			return l, true
+			q += 2
 		}
-		if first == nil {
-			first = &n.Logins[i]
+		if _, through := n.ProxyOf(l); !through {
+			q++
+		}
+		if q > quality {
+			best, quality = l, q
 		}
 	}
-	if first == nil {
-		return Login{}, false
+	return best, quality > 0
+}
+
+// ProxyOf returns the login at the gateway through which a login goes.
+func (n *ManifestNode) ProxyOf(l Login) (Login, bool) {
+	for _, p := range n.Proxies {
+		if p.For.same(l) {
+			return p.At, true
+		}
 	}
-	return *first, true
+	return Login{}, false
+}
+
+func (n *ManifestNode) isGateway(l Login) bool {
+	for _, p := range n.Proxies {
+		if p.At.same(l) {
+			return true
+		}
+	}
+	return false
+}
+
+// ThroughGateway is the node with only those logins that go through a gateway.
+func (n *ManifestNode) ThroughGateway() *ManifestNode {
+	behind := *n
+	behind.Logins = nil
+	for _, l := range n.Logins {
+		if _, through := n.ProxyOf(l); through {
+			behind.Logins = append(behind.Logins, l)
+		}
+	}
+	return &behind
 }
 
 // decodeXML reads one XML document. Nothing outside of it is ever read:

@@ -2,8 +2,13 @@ package client
 
 import (
 	"fmt"
+	"net"
 	"regexp"
+	"strconv"
 	"strings"
+
+	"golang.org/x/crypto/ssh"
+	"golang.org/x/crypto/ssh/knownhosts"
 
 	"croft/urn"
 )
@@ -16,6 +21,32 @@ type SSH struct {
 	// Alias is what the host key is remembered under. A node's address and
 	// port go to another node some day; its sliver's name never does.
 	Alias string
+	// Strict refuses host keys that KnownHosts does not have, instead of
+	// remembering them.
+	Strict bool
+	// Gateway is the login at the SSH gateway that this one goes through; nil
+	// if it is direct.
+	Gateway *SSH
+}
+
+// SSHGateway is what an aggregate says of its SSH gateway in GetVersion; Host
+// is "" if it says nothing.
+type SSHGateway struct {
+	Host    string `json:"hostname"`
+	Port    int    `json:"port"`
+	HostKey string `json:"host_key"` // as in authorized_keys
+}
+
+// KnownHost is the line of a known_hosts file for the gateway.
+func (g SSHGateway) KnownHost() (string, error) {
+	key, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(g.HostKey))
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("host key of the SSH gateway: %w", err)
+	case len(rest) > 0 || !hostname.MatchString(g.Host) || g.Port < 1 || g.Port > 65535:
+		return "", fmt.Errorf("SSH gateway %q port %d: not what it can be", g.Host, g.Port)
+	}
+	return knownhosts.Line([]string{net.JoinHostPort(g.Host, strconv.Itoa(g.Port))}, key), nil
 }
 
 // hostname and account are what OpenSSH would not mistake for an option or a
@@ -33,16 +64,31 @@ func (n *ManifestNode) SSHTo(user urn.URN, key, knownHosts string) (SSH, error) 
 	if !ok {
 		return SSH{}, fmt.Errorf("node %s: the manifest names no login with SSH keys (a node has one once it is provisioned)", n.ClientID)
 	}
-	switch {
-	case !hostname.MatchString(l.Host):
-		return SSH{}, fmt.Errorf("node %s: the manifest names the host %q", n.ClientID, l.Host)
-	case !account.MatchString(l.User):
-		return SSH{}, fmt.Errorf("node %s: the manifest names the account %q", n.ClientID, l.User)
-	case !port.MatchString(l.Port):
-		return SSH{}, fmt.Errorf("node %s: the manifest names the port %q", n.ClientID, l.Port)
+	if err := l.check(); err != nil {
+		return SSH{}, fmt.Errorf("node %s: %w", n.ClientID, err)
 	}
 	alias := notInAlias.ReplaceAllString(strings.TrimPrefix(n.Sliver, "urn:publicid:IDN+"), "_")
-	return SSH{Login: l, Key: key, KnownHosts: knownHosts, Alias: alias}, nil
+	s := SSH{Login: l, Key: key, KnownHosts: knownHosts, Alias: alias}
+	if at, ok := n.ProxyOf(l); ok {
+		if err := at.check(); err != nil {
+			return SSH{}, fmt.Errorf("node %s: its gateway: %w", n.ClientID, err)
+		}
+		s.Gateway = &SSH{Login: at, Key: key, KnownHosts: knownHosts}
+	}
+	return s, nil
+}
+
+// check refuses what OpenSSH would misunderstand.
+func (l Login) check() error {
+	switch {
+	case !hostname.MatchString(l.Host):
+		return fmt.Errorf("the manifest names the host %q", l.Host)
+	case !account.MatchString(l.User):
+		return fmt.Errorf("the manifest names the account %q", l.User)
+	case !port.MatchString(l.Port):
+		return fmt.Errorf("the manifest names the port %q", l.Port)
+	}
+	return nil
 }
 
 // options are the settings, as ssh_config writes them.
@@ -52,17 +98,31 @@ func (s SSH) options() [][2]string {
 		o = append(o, [2]string{"IdentityFile", quote(s.Key)}, [2]string{"IdentitiesOnly", "yes"})
 	}
 	if s.KnownHosts != "" {
-		o = append(o,
-			[2]string{"UserKnownHostsFile", quote(s.KnownHosts)},
-			[2]string{"GlobalKnownHostsFile", "/dev/null"},
-			[2]string{"StrictHostKeyChecking", "accept-new"},
-			[2]string{"LogLevel", "ERROR"}) // not that a new host is remembered
+		o = append(o, [2]string{"UserKnownHostsFile", quote(s.KnownHosts)}, [2]string{"GlobalKnownHostsFile", "/dev/null"})
+		if s.Strict {
+			o = append(o, [2]string{"StrictHostKeyChecking", "yes"})
+		} else {
+			o = append(o, [2]string{"StrictHostKeyChecking", "accept-new"}, [2]string{"LogLevel", "ERROR"}) // not that a new host is remembered
+		}
 		if s.Alias != "" {
 			o = append(o, [2]string{"HostKeyAlias", s.Alias}, [2]string{"CheckHostIP", "no"})
 		}
 	}
 	return o
 }
+
+// proxyCommand is the command by which ssh goes through the gateway: of a jump
+// named on its command line, ssh takes no options.
+func (s SSH) proxyCommand() string {
+	var b strings.Builder
+	b.WriteString("ssh -F none")
+	for _, o := range s.options() {
+		b.WriteString(" -o " + shellQuote(o[0]+"="+o[1]))
+	}
+	return strings.ReplaceAll(b.String(), "%", "%%") + " -W '[%h]:%p' -- " + shellQuote(s.Login.Host)
+}
+
+func shellQuote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // quote writes a file name for ssh_config, where % means something.
 func quote(path string) string { return `"` + strings.ReplaceAll(path, "%", "%%") + `"` }
@@ -73,6 +133,9 @@ func (s SSH) Args(command ...string) []string {
 	var args []string
 	for _, o := range s.options() {
 		args = append(args, "-o", o[0]+"="+o[1])
+	}
+	if s.Gateway != nil {
+		args = append(args, "-o", "ProxyCommand="+s.Gateway.proxyCommand())
 	}
 	args = append(args, s.Login.Host)
 	if len(command) > 0 {
@@ -89,5 +152,14 @@ func (s SSH) Config(name string) string {
 	for _, o := range s.options() {
 		fmt.Fprintf(&b, "    %s %s\n", o[0], o[1])
 	}
+	if s.Gateway != nil {
+		fmt.Fprintf(&b, "    ProxyJump %s\n", s.Gateway.GatewayName())
+	}
 	return b.String()
+}
+
+// GatewayName is what the Config of logins that go through a gateway calls it:
+// the name for the Config of the gateway.
+func (s SSH) GatewayName() string {
+	return "gateway_" + notInAlias.ReplaceAllString(s.Login.User+"_"+s.Login.Host+"_"+s.Login.Port, "_")
 }

@@ -17,7 +17,7 @@ import (
 type annotation struct {
 	*document
 	manager urn.URN
-	gateway slivers.Login
+	gateway Gateway
 	edits   edits
 
 	nodes map[request.ClientID]*slivers.Sliver // to be shown
@@ -263,19 +263,19 @@ func (a *annotation) services(e *etree.Element, s *slivers.Sliver, facts *sliver
 	have := a.childrenOf(e, "services")
 	for _, services := range have { // logins of an earlier manifest
 		for child := range services.ChildElementsSeq() {
-			if a.core(child, "login") || a.is(child, nsUser, "services_user") {
+			if a.core(child, "login") || a.is(child, nsUser, "services_user") || a.is(child, nsProxy, "proxy") {
 				a.removeElement(&a.edits, child)
 			}
 		}
 	}
-	if s.Allocation != slivers.Provisioned || facts.Login.Host == "" {
+	if s.Allocation != slivers.Provisioned {
 		return nil
 	}
 	parent := e
 	if len(have) > 0 {
 		parent = have[0]
 	}
-	logins := a.logins(parent, facts)
+	logins := a.logins(parent, s, facts)
 	if len(have) > 0 || len(logins) == 0 {
 		a.appendTo(&a.edits, parent, logins)
 		return nil
@@ -285,33 +285,49 @@ func (a *annotation) services(e *etree.Element, s *slivers.Sliver, facts *sliver
 
 // logins are the elements for each user of a node: login, and services_user
 // of the extension user/1 with the keys that open it; before them, jFed's
-// proxy where the way in is through a gateway.
-func (a *annotation) logins(parent *etree.Element, facts *slivers.NodeFacts) []fragment {
-	var list []fragment
+// proxy where there is a way in through a gateway, whose own login is among
+// them (Federation RSpec, "SSH Proxy").
+func (a *annotation) logins(parent *etree.Element, s *slivers.Sliver, facts *slivers.NodeFacts) []fragment {
+	var proxies, list []fragment
 	login := func(at slivers.Login, user string) {
 		f := fragment{name: named(parent, "login")}
 		f.attr("authentication", "ssh-keys")
 		f.attr("hostname", at.Host)
-		if at.Port != 0 {
-			f.attr("port", strconv.Itoa(at.Port))
-		}
+		f.attr("port", strconv.Itoa(at.Port))
 		f.attr("username", user)
 		list = append(list, f)
 	}
+	behind := slivers.Login{Host: a.gateway.nameOf(s), Port: 22}
+	if behind.Host == "" && facts.Login.Host == "" {
+		return nil
+	}
+	told := map[string]bool{} // logins at the gateway
 	for _, u := range facts.Users {
 		if u.Login == "" {
 			continue
 		}
-		if a.gateway.Host != "" {
-			f := fragment{name: "proxy:proxy"}
-			f.attr("xmlns:proxy", nsProxy)
-			f.attr("proxy", u.Login+"@"+hostPort(a.gateway))
-			f.attr("for", u.Login+"@"+hostPort(facts.Login))
-			list = append(list, f)
-			login(a.gateway, u.Login)
+		if facts.Login.Host != "" {
+			login(facts.Login, u.Login)
 		}
-		login(facts.Login, u.Login)
+		if behind.Host == "" {
+			continue
+		}
+		at := a.gateway.User
+		if at == "" {
+			at = u.Login
+		}
+		f := fragment{name: "proxy:proxy"}
+		f.attr("xmlns:proxy", nsProxy)
+		f.attr("proxy", at+"@"+hostPort(a.gateway.Login))
+		f.attr("for", u.Login+"@"+hostPort(behind))
+		proxies = append(proxies, f)
+		if !told[at] {
+			login(a.gateway.Login, at)
+			told[at] = true
+		}
+		login(behind, u.Login)
 	}
+	list = append(proxies, list...)
 	for _, u := range facts.Users {
 		if u.Login == "" {
 			continue
@@ -330,9 +346,6 @@ func (a *annotation) logins(parent *etree.Element, facts *slivers.NodeFacts) []f
 
 // hostPort writes the address of a login.
 func hostPort(l slivers.Login) string {
-	if l.Port == 0 {
-		return l.Host
-	}
 	return net.JoinHostPort(l.Host, strconv.Itoa(l.Port))
 }
 
@@ -390,8 +403,8 @@ func (a *annotation) nodeFragment(root *etree.Element, s *slivers.Sliver) fragme
 		host.attr("name", facts.Hostname)
 		f.kids = append(f.kids, host)
 	}
-	if s.Allocation == slivers.Provisioned && facts.Login.Host != "" {
-		if logins := a.logins(root, facts); len(logins) > 0 {
+	if s.Allocation == slivers.Provisioned {
+		if logins := a.logins(root, s, facts); len(logins) > 0 {
 			f.kids = append(f.kids, fragment{name: named(root, "services"), kids: logins})
 		}
 	}

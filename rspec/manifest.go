@@ -35,9 +35,25 @@ type ManifestInput struct {
 	Version languages.Version // wanted; the zero Version is GENI 3
 	Now     time.Time         // written as "generated"; the zero time is not
 
-	// Gateway is an SSH gateway that users go through to get to their nodes;
-	// zero if they do not.
-	Gateway slivers.Login
+	// Gateway is an SSH gateway that users may go through to get to their
+	// nodes; the zero one is none.
+	Gateway Gateway
+}
+
+// Gateway is an SSH gateway as manifests tell of it. A node is reached through
+// it by a name, at port 22; beside that, if its sliver has a Login, directly.
+type Gateway struct {
+	Login slivers.Login                // where clients connect to it
+	User  string                       // the account at it; "" for that at the node
+	Name  func(*slivers.Sliver) string // what it calls a node; "" if it does not lead there
+}
+
+// nameOf is what the gateway calls a node; "" if there is no way through it.
+func (g Gateway) nameOf(s *slivers.Sliver) string {
+	if g.Login.Host == "" || g.Name == nil {
+		return ""
+	}
+	return g.Name(s)
 }
 
 // ManifestVersions lists the formats that Manifest writes.

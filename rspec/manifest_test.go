@@ -73,7 +73,7 @@ func TestManifestIsValid(t *testing.T) {
 		in.Version = rspec.ProtoGENI2.Version()
 		old[name+" allocated"] = manifest(t, in)
 		in.Slivers = provision(in.Slivers)
-		in.Gateway = slivers.Login{Host: "jump.example.org", Port: 2222}
+		in.Gateway = jump("")
 		old[name+" provisioned"] = manifest(t, in)
 		in.Version = rspec.GENI3.Version()
 		valid[name+" provisioned"] = manifest(t, in)
@@ -260,15 +260,84 @@ func TestManifestLogins(t *testing.T) {
 	if strings.Contains(m, "proxy") {
 		t.Errorf("a proxy without a gateway:\n%s", m)
 	}
-	in.Gateway = slivers.Login{Host: "jump.example.org", Port: 2222}
-	m = string(manifest(t, in))
-	for _, want := range []string{
-		`<proxy:proxy xmlns:proxy="http://jfed.iminds.be/proxy/1.0" proxy="alice@jump.example.org:2222" for="alice@gate.example.org:22000"/>`,
-		`<login authentication="ssh-keys" hostname="jump.example.org" port="2222" username="alice"/>`,
+}
+
+// jump is a gateway that calls nodes by their client_ids.
+func jump(user string) rspec.Gateway {
+	return rspec.Gateway{Login: slivers.Login{Host: "gateway.example.com", Port: 2222}, User: user,
+		Name: func(s *slivers.Sliver) string { return string(s.ClientID) + ".example.com" }}
+}
+
+// The two ways in which the Federation RSpec shows a proxy: by an account of
+// its own, and by that of the node; and beside a login without a proxy.
+func TestManifestProxies(t *testing.T) {
+	const (
+		ns      = `<proxy:proxy xmlns:proxy="http://jfed.iminds.be/proxy/1.0" `
+		ssh     = `<login authentication="ssh-keys" `
+		direct  = ssh + `hostname="gate.example.org" port="22000" username="alice"/>`
+		another = ssh + `hostname="gate.example.org" port="22000" username="bob"/>`
+		node    = ssh + `hostname="node0.example.com" port="22" username="alice"/>`
+	)
+	for _, test := range []struct {
+		name    string
+		gateway rspec.Gateway
+		direct  bool
+		want    []string // in this order
+		not     string
+	}{
+		{"an account of the gateway's", jump("proxy"), false, []string{
+			ns + `proxy="proxy@gateway.example.com:2222" for="alice@node0.example.com:22"/>`,
+			ns + `proxy="proxy@gateway.example.com:2222" for="bob@node0.example.com:22"/>`,
+			ssh + `hostname="gateway.example.com" port="2222" username="proxy"/>`,
+			node,
+			`login="alice" user_urn="urn:publicid:IDN+example.org+user+alice">`,
+			`login="bob" user_urn="urn:publicid:IDN+example.org+user+bob"`,
+		}, "gate.example.org"},
+		{"the node's account", jump(""), false, []string{
+			ns + `proxy="alice@gateway.example.com:2222" for="alice@node0.example.com:22"/>`,
+			ssh + `hostname="gateway.example.com" port="2222" username="alice"/>`,
+			node,
+			ssh + `hostname="gateway.example.com" port="2222" username="bob"/>`,
+		}, "gate.example.org"},
+		{"both ways", jump(""), true, []string{
+			ns + `proxy="alice@gateway.example.com:2222" for="alice@node0.example.com:22"/>`,
+			direct, node, another,
+		}, "\x00"},
+		{"directly", rspec.Gateway{}, true, []string{direct, another}, "proxy"},
+		{"neither", rspec.Gateway{}, false, nil, "login"},
 	} {
-		if strings.Count(m, want) != 1 {
-			t.Errorf("not once %s in\n%s", want, m)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			document := requestFile(t, "two-nodes.rspec")
+			in := rspec.ManifestInput{Documents: []slivers.Document{original(1, document)},
+				Slivers: provision(place(compile(t, document, scope()).Request, 1)), Gateway: test.gateway}
+			if !test.direct {
+				for i := range in.Slivers {
+					if n := in.Slivers[i].Node; n != nil {
+						n.Login = slivers.Login{}
+					}
+				}
+			}
+			m := string(manifest(t, in))
+			rest := m
+			for _, want := range test.want {
+				_, after, ok := strings.Cut(rest, want)
+				if !ok {
+					t.Fatalf("no %s, or not in its place, in\n%s", want, m)
+				}
+				rest = after
+				if strings.Count(m, want) > 1 && strings.Contains(want, "node0") {
+					t.Errorf("more than one %s in\n%s", want, m)
+				}
+			}
+			if strings.Contains(m, test.not) {
+				t.Errorf("%q in\n%s", test.not, m)
+			}
+			// A manifest that comes back as a request keeps nothing of it.
+			in.Documents = []slivers.Document{original(1, []byte(m))}
+			if again := string(manifest(t, in)); strings.Count(again, "<login") != strings.Count(m, "<login") || strings.Count(again, "<proxy") != strings.Count(m, "<proxy") {
+				t.Errorf("again:\n%s", again)
+			}
+		})
 	}
 }
 

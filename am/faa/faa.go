@@ -228,7 +228,7 @@ func (a *API) getVersion(_ context.Context, c *wire.Call, params []any) (any, st
 		s := t.(map[string]any)
 		types[i] = map[string]any{":type": s["geni_type"], ":version": s["geni_version"]}
 	}
-	return map[string]any{
+	version := map[string]any{
 		":api":                    number,
 		":api_versions":           c.URLs(),
 		":request_rspec_versions": wire.VersionStructs(a.v3.Service.RequestVersions()),
@@ -239,7 +239,11 @@ func (a *API) getVersion(_ context.Context, c *wire.Call, params []any) (any, st
 		":am_type":                []any{"croft"},
 		":am_code_version":        "1",
 		"croft:urn":               a.v3.Service.Manager().String(),
-	}, "", nil
+	}
+	if g := wire.SSHGateway(a.v3.Service.SSHGateway()); g != nil {
+		version["croft:ssh_gateway"] = g
+	}
+	return version, "", nil
 }
 
 // Reply makes the struct that every call of this version returns.

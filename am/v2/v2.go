@@ -37,14 +37,18 @@ func (a *API) getVersion(_ context.Context, c *wire.Call, params []any) (any, st
 	if err := wire.OptionsOnly(params); err != nil {
 		return nil, "", err
 	}
-	return map[string]any{
+	version := map[string]any{
 		"geni_api":                    2,
 		"geni_api_versions":           c.URLs(),
 		"geni_request_rspec_versions": wire.VersionStructs(a.Service.RequestVersions()),
 		"geni_ad_rspec_versions":      wire.VersionStructs(a.Service.AdvertisementVersions()),
 		"geni_am_type":                "croft",
 		"urn":                         a.Service.Manager().String(),
-	}, "", nil
+	}
+	if g := wire.SSHGateway(a.Service.SSHGateway()); g != nil {
+		version["croft_ssh_gateway"] = g
+	}
+	return version, "", nil
 }
 
 func (a *API) listResources(ctx context.Context, c *wire.Call, params []any) (any, string, error) {

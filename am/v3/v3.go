@@ -45,7 +45,7 @@ func (a *API) getVersion(_ context.Context, c *wire.Call, params []any) (any, st
 	if err := wire.OptionsOnly(params); err != nil {
 		return nil, "", err
 	}
-	return map[string]any{
+	version := map[string]any{
 		"geni_api":                    3,
 		"geni_api_versions":           c.URLs(),
 		"geni_request_rspec_versions": wire.VersionStructs(a.Service.RequestVersions()),
@@ -55,7 +55,11 @@ func (a *API) getVersion(_ context.Context, c *wire.Call, params []any) (any, st
 		"geni_allocate":               "geni_many",
 		"geni_am_type":                "croft",
 		"urn":                         a.Service.Manager().String(),
-	}, "", nil
+	}
+	if g := wire.SSHGateway(a.Service.SSHGateway()); g != nil {
+		version["croft_ssh_gateway"] = g
+	}
+	return version, "", nil
 }
 
 // unsupported answers a call of the drafts of version 4, which omni knows.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"croft/aggregate"
 	"croft/languages"
 	"croft/rspec"
 	"croft/xmlrpc"
@@ -61,4 +62,14 @@ func Warnings(list []languages.Problem) string {
 		lines[i] = "warning: " + p.String()
 	}
 	return strings.Join(lines, "\n")
+}
+
+// SSHGateway is the struct by which GetVersion tells of the SSH gateway, with
+// its host key, so that clients need not trust the first one they see; nil if
+// there is none.
+func SSHGateway(g aggregate.Gateway) map[string]any {
+	if g.Login.Host == "" {
+		return nil
+	}
+	return map[string]any{"hostname": g.Login.Host, "port": g.Login.Port, "host_key": g.HostKey}
 }

@@ -279,6 +279,9 @@ func (a *app) writeNodes(d *client.Described, who urn.URN) error {
 		login := "-"
 		if l, ok := n.LoginOf(who); ok {
 			login = "ssh://" + l.User + "@" + net.JoinHostPort(l.Host, l.Port)
+			if at, ok := n.ProxyOf(l); ok {
+				login += " via " + net.JoinHostPort(at.Host, at.Port)
+			}
 		}
 		var addresses []string
 		for _, i := range n.Interfaces {

@@ -11,12 +11,14 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/crypto/ssh"
 	"golang.org/x/net/netutil"
 
 	"croft/admin"
@@ -126,9 +128,16 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 		From: conf.Logins.Ports.From, To: conf.Logins.Ports.To, Log: log,
 	})
 	defer ports.CloseAll()
+	jumpAt, hostKey, err := listenGateway(conf)
+	if err != nil {
+		return err
+	}
+	if jumpAt != nil {
+		defer jumpAt.Close()
+	}
 	service := aggregate.New(aggregate.Config{
 		Inventory: testbed.Snapshot, Languages: languages.Set{rspec.Language{}}, Mapper: mapping.Greedy{},
-		Store: store, Drivers: backends, Entrances: ports,
+		Store: store, Drivers: backends, Entrances: ports, Gateway: gatewayOf(conf, hostKey),
 		Leases: aggregate.Leases{
 			Allocated: time.Duration(conf.Leases.Allocated), AllocatedMax: min(allocatedMax, time.Duration(conf.Leases.Max)),
 			Provisioned: time.Duration(conf.Leases.Provisioned), ProvisionedMax: time.Duration(conf.Leases.Max),
@@ -142,6 +151,17 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	watching.Go(func() { watchInventory(ctx, testbed, service, log) })
+	if jumpAt != nil {
+		jump := gateway.NewJump(gateway.JumpConfig{
+			Nodes: service, HostKey: hostKey, Testbed: string(running.Authority), Clock: time.Now, Log: log,
+		})
+		log.Info("the SSH gateway listens", "address", jumpAt.Addr().String(), "host_key", ssh.FingerprintSHA256(hostKey.PublicKey()))
+		watching.Go(func() {
+			if err := jump.Serve(ctx, jumpAt); err != nil {
+				log.Error("the SSH gateway has ended", "error", err)
+			}
+		})
+	}
 
 	operator := &admin.Server{Service: service, Log: log, Clock: time.Now}
 	closeDoor, err := operator.Listen(admin.Socket(conf.State))
@@ -196,6 +216,9 @@ func listen(ctx context.Context, conf *config.Config, api *am.API, log *slog.Log
 		log.Info("listening for a reverse proxy", "network", conf.Frontend.Network, "address", conf.Frontend.Address, "header", conf.Frontend.Header)
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "croft serves %s at %s\n", api.Service.Manager(), conf.URL())
+	if g := api.Service.SSHGateway(); g.HostKey != "" {
+		fmt.Fprintf(cmd.OutOrStdout(), "its SSH gateway is %s, host key %s\n", net.JoinHostPort(g.Login.Host, strconv.Itoa(g.Login.Port)), g.HostKey)
+	}
 	failed := make(chan error, len(servers))
 	for i, s := range servers {
 		go func() { failed <- s.Serve(listeners[i]) }()

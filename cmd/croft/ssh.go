@@ -1,10 +1,13 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -15,15 +18,17 @@ import (
 )
 
 func (a *app) sshCommand() *cobra.Command {
-	var printConfig bool
+	var printConfig, gateway bool
 	c := a.onSlice(&cobra.Command{
 		Use:   "ssh SLICE NODE [-- COMMAND...]",
 		Short: "Log in to a node, or run a command on it",
 		Long: `Run the system's ssh with what the slice's manifest says about a node: address,
-port, account, and the member's SSH key. Exit status is that of ssh.
+port, account, the SSH gateway on the way, and the member's SSH key. Exit status
+is that of ssh.
 
 Host keys are remembered in slices/SLICE/known_hosts, each under the name of its
-sliver: a node that is made anew at the same address is another host.
+sliver: a node that is made anew at the same address is another host. The
+gateway's is the one that the aggregate tells, in slices/SLICE/known_gateway.
 
 With --config, print an ssh_config for all nodes of the slice instead, for scp,
 sftp, rsync and the like.`,
@@ -45,24 +50,20 @@ sftp, rsync and the like.`,
 		if err != nil {
 			return err
 		}
-		knownHosts, err := filepath.Abs(a.path("slices", slice.Name, "known_hosts"))
-		if err != nil {
-			return err
-		}
-		key := s.who.LoginKey
-		if key != "" {
-			if key, err = filepath.Abs(key); err != nil {
-				return err
+		if gateway {
+			for i := range m.Nodes {
+				m.Nodes[i] = *m.Nodes[i].ThroughGateway()
 			}
 		}
+		ways := &ways{session: s, slice: slice}
 		if printConfig {
-			return a.writeSSHConfig(m, s.who.URN, key, knownHosts)
+			return ways.writeConfig(cmd.Context(), m)
 		}
 		node, ok := m.Node(args[1])
 		if !ok {
 			return fmt.Errorf("slice %s has no node %s here (it has: %s)", args[0], args[1], strings.Join(nodeNames(m), ", "))
 		}
-		login, err := node.SSHTo(s.who.URN, key, knownHosts)
+		login, err := ways.to(cmd.Context(), node)
 		if err != nil {
 			return err
 		}
@@ -74,19 +75,98 @@ sftp, rsync and the like.`,
 		return syscall.Exec(program, append([]string{"ssh"}, login.Args(args[2:]...)...), os.Environ())
 	})
 	c.Flags().BoolVar(&printConfig, "config", false, "print an ssh_config for all nodes of the slice")
+	c.Flags().BoolVar(&gateway, "gateway", false, "go through the SSH gateway also where there is a direct way")
 	return c
 }
 
-func (a *app) writeSSHConfig(m *client.Manifest, who urn.URN, key, knownHosts string) error {
+// ways are the logins to the nodes of a slice.
+type ways struct {
+	*session
+	slice  urn.URN
+	told   bool   // what the aggregate says of its gateway has been asked for
+	pinned string // known_hosts file with the gateway's key; "" if that is not known
+}
+
+// to returns how the member logs in to a node.
+func (w *ways) to(ctx context.Context, n *client.ManifestNode) (client.SSH, error) {
+	knownHosts, err := filepath.Abs(w.app.path("slices", w.slice.Name, "known_hosts"))
+	if err != nil {
+		return client.SSH{}, err
+	}
+	key := w.who.LoginKey
+	if key != "" {
+		if key, err = filepath.Abs(key); err != nil {
+			return client.SSH{}, err
+		}
+	}
+	login, err := n.SSHTo(w.who.URN, key, knownHosts)
+	if err != nil || login.Gateway == nil {
+		return login, err
+	}
+	if err := w.pin(ctx, login.Gateway); err != nil {
+		return login, err
+	}
+	return login, nil
+}
+
+// pin has the gateway show the key that the aggregate says is its.
+func (w *ways) pin(ctx context.Context, gateway *client.SSH) error {
+	if !w.told {
+		v, err := w.Version(ctx)
+		if err != nil {
+			return err
+		}
+		w.told = true
+		if v.Gateway.Host == gateway.Login.Host && strconv.Itoa(v.Gateway.Port) == gateway.Login.Port {
+			line, err := v.Gateway.KnownHost()
+			if err != nil {
+				return err
+			}
+			file, err := filepath.Abs(w.app.path("slices", w.slice.Name, "known_gateway"))
+			if err != nil {
+				return err
+			}
+			if err := replaceFile(file, line+"\n"); err != nil {
+				return fmt.Errorf("remembering the SSH gateway's key: %w", err)
+			}
+			w.pinned = file
+		}
+	}
+	if w.pinned != "" {
+		gateway.KnownHosts, gateway.Strict = w.pinned, true
+	}
+	return nil
+}
+
+// replaceFile writes a file that others may be reading.
+func replaceFile(file, text string) error {
+	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), file)
+}
+
+func (w *ways) writeConfig(ctx context.Context, m *client.Manifest) error {
 	written := 0
+	gateways := map[string]bool{}
 	for i := range m.Nodes {
 		n := &m.Nodes[i]
-		login, err := n.SSHTo(who, key, knownHosts)
+		login, err := w.to(ctx, n)
 		if err != nil {
-			a.warn("%v", err)
+			w.app.warn("%v", err)
 			continue
 		}
-		fmt.Fprint(a.out, login.Config(n.ClientID))
+		if g := login.Gateway; g != nil && !gateways[g.GatewayName()] {
+			gateways[g.GatewayName()] = true
+			fmt.Fprint(w.app.out, g.Config(g.GatewayName()))
+		}
+		fmt.Fprint(w.app.out, login.Config(n.ClientID))
 		written++
 	}
 	if written == 0 {

@@ -66,12 +66,35 @@ type Limits struct {
 	Shutdown        Duration `yaml:"shutdown"`  // calls may take that long to end after SIGTERM
 }
 
-// Logins says where the SSH servers of nodes listen.
+// Logins says how users come to the SSH servers of nodes.
 type Logins struct {
-	Address  string `yaml:"address"`  // IP address to listen on; "" for all
-	Hostname string `yaml:"hostname"` // as manifests name it; Config.Hostname by default
-	Ports    Ports  `yaml:"ports"`
+	Address  string  `yaml:"address"`  // IP address to listen on; "" for all
+	Hostname string  `yaml:"hostname"` // as manifests name it; Config.Hostname by default
+	Ways     Ways    `yaml:"ways"`
+	Ports    Ports   `yaml:"ports"`
+	Gateway  Gateway `yaml:"gateway"`
 }
+
+// Ways are the ways in to nodes that users have, and that manifests name.
+type Ways string
+
+// The ways.
+const (
+	Direct  Ways = "direct"  // a port for each node
+	Through Ways = "gateway" // the SSH gateway (ssh -J)
+	Both    Ways = "both"
+)
+
+// Gateway is the SSH gateway.
+type Gateway struct {
+	Port int `yaml:"port"`
+	// User is the account at the gateway that manifests name; "" for that at
+	// the node. The gateway itself takes any.
+	User string `yaml:"user"`
+}
+
+// DefaultGatewayPort is where the SSH gateway listens.
+const DefaultGatewayPort = 2222
 
 // Ports is a range of TCP ports, both ends included.
 type Ports struct {
@@ -170,7 +193,7 @@ func defaults() Config {
 			Idle:            Duration(2 * time.Minute),
 			Shutdown:        Duration(10 * time.Second),
 		},
-		Logins:   Logins{Ports: Ports{From: 22000, To: 29999}},
+		Logins:   Logins{Ways: Both, Ports: Ports{From: 22000, To: 29999}, Gateway: Gateway{Port: DefaultGatewayPort}},
 		Frontend: Frontend{Header: "X-Client-Cert"},
 		Trust:    Trust{MinRSABits: 2048},
 		Log:      Log{Level: "info", Format: "text"},

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"net/textproto"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -171,6 +172,7 @@ func (v *validator) check(written, c *Config) {
 	v.leases(c.Leases)
 	v.limits(c.Limits)
 	v.logins(written.Logins)
+	v.gateway(written.Logins)
 	v.frontend(written.Frontend)
 	v.trust(written.Trust)
 	v.simulated(c.Simulated)
@@ -245,6 +247,24 @@ func (v *validator) logins(l Logins) {
 		v.fail("logins.ports.from", "%d is not a port", p.From)
 	} else if p.To < p.From || p.To > 65535 {
 		v.fail("logins.ports.to", "%d is not a port from %d on", p.To, p.From)
+	}
+}
+
+// gatewayUser is what SSH clients take for an account without quoting it.
+var gatewayUser = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,63}$`)
+
+func (v *validator) gateway(l Logins) {
+	if !slices.Contains([]Ways{Direct, Through, Both}, l.Ways) {
+		v.fail("logins.ways", "%q is none of %s, %s, %s", l.Ways, Direct, Through, Both)
+	}
+	switch g := l.Gateway; {
+	case g.Port < 1 || g.Port > 65535:
+		v.fail("logins.gateway.port", "%d is not a port", g.Port)
+	case l.Ways == Both && g.Port >= l.Ports.From && g.Port <= l.Ports.To:
+		v.fail("logins.gateway.port", "%d is among the ports of nodes, logins.ports", g.Port)
+	}
+	if l.Gateway.User != "" && !gatewayUser.MatchString(l.Gateway.User) {
+		v.fail("logins.gateway.user", "%q is not an account name", l.Gateway.User)
 	}
 }
 
