@@ -62,7 +62,7 @@ func (s *sources) enter(from net.Addr) (leave func(failed bool), err error) {
 	switch {
 	case k.open >= openPerSource:
 		return nil, errTooMany
-	case k.failed >= failuresPerSource:
+	case k.failed > failuresPerSource-1:
 		return nil, errTooOften
 	}
 	k.open++
