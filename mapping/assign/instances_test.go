@@ -3,6 +3,9 @@ package assign
 import (
 	"bytes"
 	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,16 +13,26 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"croft/mapping/assign/assigntest"
 	"croft/mapping/solver"
 )
 
-// shared finds the folder of the instances beside the repository.
-func shared(t *testing.T) string {
+// shared is the folder of the published instances; the test is skipped if they
+// are not at hand.
+func shared(tb testing.TB) string {
+	dir, err := findShared()
+	if err != nil {
+		tb.Skip(err)
+	}
+	return dir
+}
+
+// findShared finds that folder beside the repository.
+func findShared() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		t.Fatal(err)
+		return "", err
 	}
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
@@ -27,112 +40,223 @@ func shared(t *testing.T) string {
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
-			t.Skip("no go.mod above")
+			return "", errors.New("no go.mod above")
 		}
 		dir = up
 	}
-	dir = filepath.Join(dir, "..", "shared", "mapping")
-	if _, err := os.Stat(filepath.Join(dir, "check.py")); err != nil {
-		t.Skip("the instances are not at hand: want ../shared/mapping beside the repository")
+	// A checkout may stand beside the folder, or deeper.
+	for _, way := range []string{"..", filepath.Join("..", "..")} {
+		found := filepath.Join(dir, way, "shared", "mapping")
+		if _, err := os.Stat(filepath.Join(found, "check.py")); err == nil {
+			return found, nil
+		}
 	}
-	return dir
+	return "", errors.New("the instances are not at hand: want ../shared/mapping beside the repository")
+}
+
+// instance is a testbed, a request that fits on it, and what others make of it.
+type instance struct {
+	name, ptop, top string // the files' names
+	planted         float64
+	assign          float64 // the best score of assign; 0 if it found none
+}
+
+// own lists the instances of testdata.
+func own(tb testing.TB) []instance {
+	dir := filepath.Join("testdata", "instances")
+	table, err := os.ReadFile(filepath.Join(dir, "index.tsv"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var all []instance
+	for _, line := range strings.Split(strings.TrimSpace(string(table)), "\n")[1:] {
+		f := strings.Split(line, "\t")
+		planted, err := strconv.ParseFloat(f[2], 64)
+		if err != nil {
+			tb.Fatal(err)
+		}
+		all = append(all, instance{name: f[0], ptop: filepath.Join(dir, f[1]), top: filepath.Join(dir, f[0]+".top"), planted: planted})
+	}
+	return all
+}
+
+var plantedScore = regexp.MustCompile(`score=([0-9.]+)`)
+
+// published lists the instances that assign was measured on.
+func published(tb testing.TB) []instance {
+	dir := shared(tb)
+	table, err := os.ReadFile(filepath.Join(dir, "assign-results.tsv"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var all []instance
+	for _, line := range strings.Split(strings.TrimSpace(string(table)), "\n")[1:] {
+		f := strings.Split(line, "\t")
+		x := instance{name: f[0], ptop: filepath.Join(dir, "ptop", f[1]), top: filepath.Join(dir, "top", f[0]+".top")}
+		if m := plantedScore.FindStringSubmatch(f[8]); m != nil {
+			x.planted, _ = strconv.ParseFloat(m[1], 64)
+		}
+		if f[3] != "0" {
+			x.assign, _ = strconv.ParseFloat(f[5], 64)
+		}
+		all = append(all, x)
+	}
+	return all
+}
+
+// TestInstances maps the small instances and has each answer judged.
+func TestInstances(t *testing.T) {
+	for _, x := range own(t) {
+		t.Run(x.name, func(t *testing.T) { hold(t, x) })
+	}
+}
+
+// TestPublishedInstances does the same with those that assign was measured on.
+func TestPublishedInstances(t *testing.T) {
+	for _, x := range published(t) {
+		// The large ones take minutes with -race: they are for the soak.
+		if os.Getenv("CROFT_SOAK") == "" && !strings.HasPrefix(x.name, "p50-") {
+			continue
+		}
+		t.Run(x.name, func(t *testing.T) { hold(t, x) })
+	}
+}
+
+// hold maps an instance, which must give no violation and a good score.
+func hold(t *testing.T, x instance) {
+	sol, v := mapped(t, x)
+	t.Logf("score %.4f, planted %.4f, assign %.4f", v.Score, x.planted, x.assign)
+	if v.Violations != 0 || len(v.Errors) > 0 {
+		t.Errorf("%d violations, errors %q", v.Violations, v.Errors)
+	}
+	if math.Abs(v.Score-sol.Score) > 1e-3 {
+		t.Errorf("score %.4f, own sum %.4f", v.Score, sol.Score)
+	}
+	if x.assign > 0 && v.Score > x.assign+1e-3 {
+		t.Errorf("score %.4f, assign finds %.4f", v.Score, x.assign)
+	}
+	if v.Score > x.planted*1.05+1e-3 {
+		t.Errorf("score %.4f is more than 5 %% over the planted %.4f", v.Score, x.planted)
+	}
+}
+
+// mapped maps an instance and has the answer judged.
+func mapped(tb testing.TB, x instance) (*solver.Solution, *assigntest.Verdict) {
+	tb.Helper()
+	ptop, top := read(tb, x.ptop), read(tb, x.top)
+	p, sol := solve(tb, ptop, top)
+	return sol, judged(tb, x, p, sol)
+}
+
+func judged(tb testing.TB, x instance, p *solver.Problem, sol *solver.Solution) *assigntest.Verdict {
+	tb.Helper()
+	var out strings.Builder
+	if err := Write(&out, p, sol); err != nil {
+		tb.Fatal(err)
+	}
+	v, err := assigntest.Judge(read(tb, x.ptop), read(tb, x.top), out.String())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return v
+}
+
+func read(tb testing.TB, file string) string {
+	tb.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(text)
+}
+
+func solve(tb testing.TB, ptop, top string) (*solver.Problem, *solver.Solution) {
+	tb.Helper()
+	testbed, err := ReadTestbed(strings.NewReader(ptop))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	req, err := ReadRequest(testbed, strings.NewReader(top))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p, err := req.Problem()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	sol, err := solver.Solve(context.Background(), p, solver.Options{Seed: 1})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return p, sol
 }
 
 var checked = regexp.MustCompile(`violations=(\d+) score=([0-9.]+) errors=(\d+)`)
 
-// TestInstances maps the instances and has each answer judged by check.py.
-// It prints a table with -v.
-func TestInstances(t *testing.T) {
-	dir := shared(t)
+// TestJudgesAgree compares the judge with the independent checker that came
+// with the instances, on good mappings and on ones that were spoilt.
+func TestJudgesAgree(t *testing.T) {
+	check := filepath.Join(shared(t), "check.py")
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not installed")
 	}
-	table, err := os.ReadFile(filepath.Join(dir, "assign-results.tsv"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%-18s %4s %9s %9s %9s %8s %8s", "case", "viol", "score", "planted", "assign", "seconds", "assign")
-	under, cases := 0, 0
-	for _, line := range strings.Split(strings.TrimSpace(string(table)), "\n")[1:] {
-		f := strings.Split(line, "\t")
-		// The large ones take minutes with -race: they are for the soak.
-		if os.Getenv("CROFT_SOAK") == "" && !strings.HasPrefix(f[0], "p50-") {
-			continue
-		}
-		topFile, ptopFile := filepath.Join(dir, "top", f[0]+".top"), filepath.Join(dir, "ptop", f[1])
-		started := time.Now()
-		p, sol := mapFiles(t, ptopFile, topFile)
-		took := time.Since(started)
-		out := filepath.Join(t.TempDir(), "out")
-		var text bytes.Buffer
-		if err := Write(&text, p, sol); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(out, text.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		said, err := exec.Command(python, filepath.Join(dir, "check.py"), ptopFile, topFile, out).CombinedOutput()
-		m := checked.FindStringSubmatch(string(said))
-		if err != nil || m == nil {
-			t.Fatalf("%s: check.py: %v\n%s", f[0], err, said)
-		}
-		score, _ := strconv.ParseFloat(m[2], 64)
-		best, _ := strconv.ParseFloat(f[5], 64)
-		var planted float64
-		if m := regexp.MustCompile(`score=([0-9.]+)`).FindStringSubmatch(f[8]); m != nil {
-			planted, _ = strconv.ParseFloat(m[1], 64)
-		}
-		t.Logf("%-18s %4s %9.2f %9.2f %9.2f %8.3f %8s", f[0], m[1], score, planted, best, took.Seconds(), f[6])
-		if m[1] != "0" || m[3] != "0" {
-			t.Errorf("%s: %s", f[0], said)
-		}
-		if d := score - sol.Score; d > 1e-3 || d < -1e-3 {
-			t.Errorf("%s: score %.4f, own sum %.4f", f[0], score, sol.Score)
-		}
-		if f[3] != "0" && score > best+1e-3 {
-			t.Errorf("%s: score %.2f, assign finds %.2f", f[0], score, best)
-		}
-		if score > planted*1.05+1e-3 {
-			t.Errorf("%s: score %.2f is more than 5 %% over the planted %.2f", f[0], score, planted)
-		}
-		cases++
-		if score <= planted+1e-3 {
-			under++
+	for i, x := range own(t) {
+		p, sol := solve(t, read(t, x.ptop), read(t, x.top))
+		r := rand.New(rand.NewPCG(uint64(i), 3))
+		for spoilt := range 4 {
+			if spoilt > 0 { // two nodes change places, a third stands elsewhere; their links stay as they are
+				a, b := r.IntN(len(sol.Hosts)), r.IntN(len(sol.Hosts))
+				sol.Hosts[a], sol.Hosts[b] = sol.Hosts[b], sol.Hosts[a]
+				sol.Hosts[r.IntN(len(sol.Hosts))] = sol.Hosts[a]
+			}
+			v := judged(t, x, p, sol)
+			var text strings.Builder
+			if err := Write(&text, p, sol); err != nil {
+				t.Fatal(err)
+			}
+			out := filepath.Join(t.TempDir(), "out")
+			if err := os.WriteFile(out, []byte(text.String()), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			said, err := exec.Command(python, check, x.ptop, x.top, out).CombinedOutput()
+			m := checked.FindStringSubmatch(string(said))
+			if err != nil || m == nil {
+				t.Fatalf("%s: check.py: %v\n%s", x.name, err, said)
+			}
+			if (m[3] == "0") != (len(v.Errors) == 0) {
+				t.Errorf("%s, spoilt %d: errors %q, check.py says %s", x.name, spoilt, v.Errors, said)
+			}
+			if score, _ := strconv.ParseFloat(m[2], 64); m[3] == "0" && (m[1] != strconv.Itoa(v.Violations) || math.Abs(score-v.Score) > 1e-3) {
+				t.Errorf("%s, spoilt %d: %d violations, score %.4f; check.py says %s", x.name, spoilt, v.Violations, v.Score, said)
+			}
 		}
 	}
-	t.Logf("%d of %d at or under the planted score", under, cases)
 }
 
-func mapFiles(t *testing.T, ptop, top string) (*solver.Problem, *solver.Solution) {
-	t.Helper()
-	pf, err := os.Open(ptop)
-	if err != nil {
-		t.Fatal(err)
+// BenchmarkInstances maps every instance at hand. Beside the time it reports
+// what the answer is worth; B/op is all memory taken, given back or not.
+func BenchmarkInstances(b *testing.B) {
+	all := own(b)
+	if _, err := findShared(); err == nil {
+		all = append(all, published(b)...)
 	}
-	defer pf.Close()
-	tf, err := os.Open(top)
-	if err != nil {
-		t.Fatal(err)
+	for _, x := range all {
+		b.Run(x.name, func(b *testing.B) {
+			ptop, top := read(b, x.ptop), read(b, x.top)
+			b.ReportAllocs()
+			var p *solver.Problem
+			var sol *solver.Solution
+			for b.Loop() {
+				p, sol = solve(b, ptop, top)
+			}
+			v := judged(b, x, p, sol)
+			b.ReportMetric(float64(v.Violations+len(v.Errors)), "violations")
+			b.ReportMetric(v.Score, "score")
+			b.ReportMetric(x.planted, "planted")
+			b.ReportMetric(x.assign, "assign")
+		})
 	}
-	defer tf.Close()
-	tb, err := ReadTestbed(pf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := ReadRequest(tb, tf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := req.Problem()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sol, err := solver.Solve(context.Background(), p, solver.Options{Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p, sol
 }
 
 const examplePtop = `node s switch:1 *lan:* - - 

@@ -44,6 +44,10 @@
 //     it must be rare, because each such step touches many nodes.
 //   - Starting afresh four times: best up to 100 nodes, worse from 200 on.
 //     Reheating the best placement instead of starting afresh: no gain.
+//   - Against an integer program (60 random requests of 2 to 12 nodes on up to
+//     12 hosts), four rounds from 0.35 missed the optimum by more than 2 % in 4
+//     of 100 tries, from 0.8 in 2; 32 rounds from 1, with eight times the
+//     steps (13 ms), in none of 525.
 //   - Starting temperatures of 0.15 and 0.25 were 2 to 4 % worse than 0.4 on
 //     the local ("geo") requests, 0.6 was 9 % worse on the virtual machines.
 //   - Multilevel partitioning of the request was not needed: annealing beats

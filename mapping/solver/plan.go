@@ -13,6 +13,13 @@ type plan struct {
 // matters is to begin at the right switches, and rounds are cheap.
 const smallRequest = 100
 
+// A tiny request among few hosts often has several placements far apart from
+// each other: many rounds, begun hot, find the best of them.
+const (
+	tinyRequest = 16
+	fewHosts    = 64
+)
+
 // newPlan chooses by size. The steps grow with the nodes and with the hosts
 // that they may choose from.
 func newPlan(in *instance, effort float64) plan {
@@ -28,6 +35,10 @@ func newPlan(in *instance, effort float64) plan {
 	if n <= smallRequest {
 		p.rounds, p.every, p.whole = 4, 60, 4
 		steps = min(1500, 500+20*n)*n + 2.2*n*min(float64(hosts), 25*n)
+	}
+	if n <= tinyRequest && hosts <= fewHosts {
+		p.rounds, p.hot = 32, 1
+		steps *= 8
 	}
 	p.steps = int64(steps*effort) / int64(p.rounds)
 	return p

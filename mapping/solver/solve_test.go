@@ -203,6 +203,56 @@ func TestPlacementsHold(t *testing.T) {
 	}
 }
 
+// without is a problem without one of its nodes and without that node's links.
+func without(p *Problem, gone int32) *Problem {
+	less := *p
+	less.Nodes, less.Links, less.Groups = nil, nil, nil
+	number := make([]int32, len(p.Nodes))
+	for v := range p.Nodes {
+		number[v] = int32(len(less.Nodes))
+		if int32(v) != gone {
+			less.Nodes = append(less.Nodes, p.Nodes[v])
+		}
+	}
+	for _, l := range p.Links {
+		if l.A != gone && l.B != gone {
+			l.A, l.B = number[l.A], number[l.B]
+			less.Links = append(less.Links, l)
+		}
+	}
+	for _, g := range p.Groups {
+		left := g
+		left.Nodes = nil
+		for _, v := range g.Nodes {
+			if v != gone {
+				left.Nodes = append(left.Nodes, number[v])
+			}
+		}
+		less.Groups = append(less.Groups, left)
+	}
+	return &less
+}
+
+// TestLessIsPlacedToo takes each node in turn out of requests that were placed.
+func TestLessIsPlacedToo(t *testing.T) {
+	tb := compile(t, tree(3, 6, 200))
+	for seed := range uint64(40) {
+		p := randomProblem(tb, seed)
+		if s, err := Solve(t.Context(), p, Options{Seed: seed}); err != nil || s.Outcome != Placed {
+			continue
+		}
+		for v := range p.Nodes {
+			s, err := Solve(t.Context(), without(p, int32(v)), Options{Seed: seed, Effort: 0.3})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Outcome != Placed {
+				t.Errorf("seed %d: %v without node %d: %v", seed, s.Outcome, v, s.Reasons)
+			}
+		}
+	}
+}
+
 func TestSameSeedSameAnswer(t *testing.T) {
 	tb := compile(t, tree(3, 6, 200))
 	for seed := range uint64(6) {
