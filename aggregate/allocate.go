@@ -86,10 +86,14 @@ func (s *Service) reserve(ctx context.Context, grant credentials.Grant, slice ur
 	if err := unknownIn(have, compiled.Request); err != nil {
 		return nil, err
 	}
+	steps, err := s.compileSteps(ctx, slice, compiled.Request, have)
+	if err != nil {
+		return nil, err
+	}
 	var placed []slivers.Sliver
 	for n := range attempts {
 		// Many may map at once; who was too late too often maps alone.
-		placed, err = s.placeAndReserve(ctx, n == attempts-1, snapshot, compiled.Request, have, now, expires,
+		placed, err = s.placeAndReserve(ctx, n == attempts-1, snapshot, compiled.Request, steps, have, now, expires,
 			slivers.Document{Slice: slice, MediaType: language.MediaType(), Bytes: document, Received: now})
 		if !errors.Is(err, slivers.ErrConflict) {
 			break
@@ -110,7 +114,7 @@ func (s *Service) reserve(ctx context.Context, grant credentials.Grant, slice ur
 
 // placeAndReserve maps a request and commits the placement. The error is
 // slivers.ErrConflict if somebody else was quicker; alone, nobody can be.
-func (s *Service) placeAndReserve(ctx context.Context, alone bool, snapshot *inventory.Snapshot, req *request.Request, have []slivers.Sliver, now, expires time.Time, document slivers.Document) ([]slivers.Sliver, error) {
+func (s *Service) placeAndReserve(ctx context.Context, alone bool, snapshot *inventory.Snapshot, req *request.Request, steps []slivers.Step, have []slivers.Sliver, now, expires time.Time, document slivers.Document) ([]slivers.Sliver, error) {
 	if alone {
 		s.placing.Lock()
 		defer s.placing.Unlock()
@@ -124,8 +128,10 @@ func (s *Service) placeAndReserve(ctx context.Context, alone bool, snapshot *inv
 	if err != nil {
 		return nil, err
 	}
+	equip(placed, req)
+	steps, tasks := placedSteps(steps, req.Steps, placed, have)
 	return placed, s.Store.Reserve(ctx, slivers.Reservation{
-		Slice: document.Slice, Slivers: placed, Mapped: occupancy.Version, Document: document,
+		Slice: document.Slice, Slivers: placed, Mapped: occupancy.Version, Document: document, Steps: steps, Tasks: tasks,
 	})
 }
 

@@ -6,6 +6,7 @@ import (
 	"croft/credentials"
 	"croft/languages"
 	"croft/slivers"
+	"croft/urn"
 )
 
 // Status tells the states of slivers.
@@ -28,7 +29,28 @@ func (s *Service) status(ctx context.Context, p *credentials.Principal, t Target
 	if len(picked) == 0 && len(outcomes) == 0 {
 		return nil, refuse(NotFound, "the slice has no slivers here")
 	}
-	return append(done(picked), outcomes...), nil
+	told, err := s.told(ctx, t.Slice, picked)
+	if err != nil {
+		return nil, err
+	}
+	return append(told, outcomes...), nil
+}
+
+// told are outcomes with how far the slivers' start-up is.
+func (s *Service) told(ctx context.Context, slice urn.URN, list []slivers.Sliver) ([]Outcome, error) {
+	views, err := s.views(ctx, slice, list, false)
+	if err != nil {
+		return nil, err
+	}
+	of := map[urn.URN][]StepView{}
+	for _, v := range views {
+		of[v.Sliver.Canonical()] = append(of[v.Sliver.Canonical()], v)
+	}
+	outcomes := done(list)
+	for i := range outcomes {
+		outcomes[i].Startup = of[outcomes[i].Sliver.URN.Canonical()]
+	}
+	return outcomes, nil
 }
 
 // Describe returns the manifest of slivers, in the version asked for, and
@@ -56,7 +78,11 @@ func (s *Service) describe(ctx context.Context, p *credentials.Principal, t Targ
 	if err != nil {
 		return nil, err
 	}
-	return &Described{Slice: t.Slice, Manifest: manifest, Slivers: done(picked)}, nil
+	told, err := s.told(ctx, t.Slice, picked)
+	if err != nil {
+		return nil, err
+	}
+	return &Described{Slice: t.Slice, Manifest: manifest, Slivers: told}, nil
 }
 
 func done(list []slivers.Sliver) []Outcome {

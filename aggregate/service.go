@@ -73,6 +73,7 @@ type Service struct {
 	stop     context.CancelFunc
 	keepers  sync.WaitGroup
 	working  *workers
+	starting *starter
 	expiries chan struct{} // that something expires at another time than before
 }
 
@@ -83,6 +84,7 @@ func New(c Config) *Service {
 	s.working = newWorkers(s)
 	s.access = newAccess(s)
 	s.Store = watchedStore{c.Store, s.access}
+	s.starting = newStarter(s)
 	return s
 }
 
@@ -104,6 +106,7 @@ func (s *Service) Start(ctx context.Context) error {
 func (s *Service) Close() {
 	s.stop()
 	s.working.wait()
+	s.starting.wait()
 	s.keepers.Wait()
 }
 

@@ -75,6 +75,26 @@ func (s *Service) Resolve(ctx context.Context, urns []urn.URN) (Target, error) {
 type Outcome struct {
 	Sliver slivers.Sliver
 	Err    error // why it was not done; nil if it was. With best effort only.
+	// Startup are the steps of a node's start-up graph. In answers to Status
+	// and Describe only, without what they have written.
+	Startup []StepView
+}
+
+// Error is what is wrong with the sliver, or what was with the call on it: ""
+// for nothing. A step that failed does not make the sliver fail, but is told.
+func (o Outcome) Error() string {
+	switch {
+	case o.Err != nil:
+		return o.Err.Error()
+	case o.Sliver.Fault != "":
+		return o.Sliver.Fault
+	}
+	for _, st := range o.Startup {
+		if st.State == slivers.StepFailed {
+			return fmt.Sprintf("start-up step %s failed: %s", st.Name, st.Reason)
+		}
+	}
+	return ""
 }
 
 // pick returns the live slivers of a target. Slivers that are named but not

@@ -101,6 +101,7 @@ func (w *workers) work(slice urn.URN, k *worker) {
 			w.service.Log.Error("working on a slice", "slice", slice.String(), "error", err)
 			w.later(slice)
 		}
+		w.service.starting.kick(slice)
 		w.mu.Lock()
 		if w.service.ctx.Err() != nil || !more && !k.again {
 			delete(w.of, slice)
@@ -279,6 +280,15 @@ func (s *Service) remake(ctx context.Context, d drivers.Driver, v *slivers.Slive
 	if err := d.Make(ctx, driverNode(s.Inventory(), v)); err != nil {
 		return err
 	}
+	err := s.Store.Update(ctx, []urn.URN{v.URN}, func(held []*slivers.Sliver) error {
+		for _, h := range held {
+			h.Node.Made++
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	if err := s.relink(ctx, v); err != nil {
 		return err
 	}
@@ -333,10 +343,24 @@ func (s *Service) finish(ctx context.Context, v *slivers.Sliver, well, ill slive
 			}
 			if failure != nil {
 				h.Operational, h.Fault = ill, failure.Error()
+				continue
+			}
+			if h.Node != nil {
+				countBoot(h.Node, v.Goal)
 			}
 		}
 		return nil
 	})
+}
+
+// countBoot counts what has been done to a node.
+func countBoot(n *slivers.NodeFacts, done slivers.Goal) {
+	switch done {
+	case slivers.Make:
+		n.Made++
+	case slivers.Start, slivers.Restart:
+		n.Boots++
+	}
 }
 
 // remove takes a sliver off the machines and then out of the store.

@@ -25,7 +25,8 @@ var help = map[string]about{
 		sig("string", "array", "string", "struct")},
 	"Provision": {"Provision(urns, credentials, options): make allocated slivers real. " +
 		"Options: geni_rspec_version, geni_users, geni_end_time, geni_best_effort.", sig("array", "array", "struct")},
-	"Status": {"Status(urns, credentials, options): the states of slivers.", sig("array", "array", "struct")},
+	"Status": {"Status(urns, credentials, options): the states of slivers; croft_startup of a sliver lists the steps of its start-up. " +
+		"Options: geni_best_effort, croft_output (also what the steps have written), croft_console (also the nodes' consoles).", sig("array", "array", "struct")},
 	"Describe": {"Describe(urns, credentials, options): the manifest and states of slivers. Options: geni_rspec_version, geni_compressed.",
 		sig("array", "array", "struct")},
 	"PerformOperationalAction": {"PerformOperationalAction(urns, credentials, action, options): geni_start, geni_stop, geni_restart, or geni_update_users " +
@@ -55,6 +56,8 @@ var helpFAA = map[string]about{
 		sig("string", "array", "string", "struct")},
 	"Provision": {"Provision(urns, credentials, rspec_version, options): make allocated slivers real. Options: :users, :end_time, :best_effort.",
 		sig("array", "array", "struct", "struct")},
+	"Status": {"Status(urns, credentials, options): the states of slivers; croft_startup of a sliver lists the steps of its start-up. " +
+		"Options: :best_effort, croft_output (also what the steps have written), croft_console (also the nodes' consoles).", sig("array", "array", "struct")},
 	"Describe": {"Describe(urns, credentials, rspec_version, options): the manifest and states of slivers. Option: :compressed.",
 		sig("array", "array", "struct", "struct")},
 	"PerformOperationalAction": {"PerformOperationalAction(urns, credentials, action, options): :start, :stop, :restart, or :update_users " +

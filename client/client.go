@@ -64,6 +64,9 @@ type Sliver struct {
 	Expires     time.Time `json:"geni_expires,omitzero"`
 	Resource    string    `json:"geni_resource_status,omitempty"`
 	Error       string    `json:"geni_error,omitempty"`
+	ClientID    string    `json:"geni_client_id,omitempty"` // of some aggregates
+	Startup     []Step    `json:"croft_startup,omitempty"`  // of a Croft
+	Console     string    `json:"croft_console,omitempty"`  // of a Croft that was asked for it
 }
 
 // Described is a manifest and the states of its slivers.
@@ -259,8 +262,12 @@ func (c *Client) Provision(ctx context.Context, targets []urn.URN, creds []Crede
 
 // Status tells the states of slivers.
 func (c *Client) Status(ctx context.Context, targets []urn.URN, creds []Credential) (*Described, error) {
+	return c.status(ctx, targets, creds, map[string]any{})
+}
+
+func (c *Client) status(ctx context.Context, targets []urn.URN, creds []Credential, options map[string]any) (*Described, error) {
 	r := &reader{method: "Status"}
-	value, err := c.call(ctx, r, names(targets), wire(creds), map[string]any{})
+	value, err := c.call(ctx, r, names(targets), wire(creds), options)
 	if err != nil {
 		return nil, err
 	}

@@ -152,6 +152,9 @@ func (r *reader) slivers(v any, where string) []Sliver {
 			Expires:     r.time(m, "geni_expires", at),
 			Resource:    r.text(m, "geni_resource_status", at),
 			Error:       r.text(m, "geni_error", at),
+			ClientID:    r.text(m, "geni_client_id", at),
+			Startup:     r.steps(m["croft_startup"], at+".croft_startup"),
+			Console:     r.text(m, "croft_console", at),
 		})
 	}
 	return out

@@ -34,6 +34,8 @@ type compiler struct {
 	ends     map[request.ClientID]*etree.Element // interface → the interface_ref that took it
 	made     map[request.ClientID]*request.Interface
 	saidOnce map[string]bool
+
+	steps map[string]int // how many there are, by the beginning of their names
 }
 
 func compile(d *document, scope languages.Scope) *compiler {

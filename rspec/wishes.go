@@ -13,10 +13,6 @@ import (
 func (c *compiler) unheard(name xml.Name) string {
 	if name.Space == c.format.Namespace() {
 		switch name.Local {
-		case "install":
-			return "the archive is not installed"
-		case "execute":
-			return "the command is not run"
 		case "login", "host":
 			return "it is what a manifest tells: written anew"
 		case "relation":

@@ -127,6 +127,18 @@ type NodeFacts struct {
 	Interfaces []Interface
 	Users      []request.User // those who can log in
 	Login      Login          // where they do; zero until provisioned
+
+	// Made and Boots count how often the node was made (with an empty disk)
+	// and started.
+	Made, Boots int `json:",omitempty"`
+
+	// Hosts names what Croft has written of the other nodes into its hosts file.
+	Hosts string `json:",omitempty"`
+
+	Owner  urn.URN            `json:",omitzero"`  // the member who provisioned it
+	Wanted []request.User     `json:",omitempty"` // accounts that the document asks for
+	Env    []request.Variable `json:",omitempty"` // of its steps
+	Ports  []Port             `json:",omitempty"` // reached from outside
 }
 
 // Login is the address that SSH clients of a node connect to.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"croft/mapping"
+	"croft/request"
 	"croft/urn"
 )
 
@@ -44,12 +45,31 @@ type Store interface {
 
 	// Update changes slivers in one step: change gets those of the URNs that
 	// the store holds and alters them in place; its error undoes everything
-	// and is returned. A sliver whose Goal becomes Forgotten is dropped, and
-	// with the last sliver of a document, the document.
+	// and is returned. A sliver whose Goal becomes Forgotten is dropped with
+	// its steps, and with the last sliver of a document, the document.
 	Update(ctx context.Context, slivers []urn.URN, change func([]*Sliver) error) error
 
 	// SetShutdown marks a slice as shut down, or lifts that.
 	SetShutdown(ctx context.Context, slice urn.URN, down bool, at time.Time) error
+
+	// Steps returns the steps of a slice's start-up graph, in the order of its
+	// documents.
+	Steps(ctx context.Context, slice urn.URN) ([]Step, error)
+
+	// Task returns what a step is to do, or ErrNotFound.
+	Task(ctx context.Context, step StepID) (request.Step, error)
+
+	// UpdateSteps changes steps in one step: change gets those that the
+	// store holds and alters how they go; its error undoes everything
+	// and is returned.
+	UpdateSteps(ctx context.Context, steps []StepID, change func([]*Step) error) error
+
+	// SetStepOutput keeps what a step has written, in place of what was kept
+	// before. A step that is gone is no error.
+	SetStepOutput(ctx context.Context, step StepID, output StepOutput) error
+
+	// StepOutput returns what a step has written, or ErrNotFound.
+	StepOutput(ctx context.Context, step StepID) (StepOutput, error)
 
 	// Events returns what happened to the slivers of a slice, the oldest first.
 	Events(ctx context.Context, slice urn.URN) ([]Event, error)
@@ -69,6 +89,10 @@ type Reservation struct {
 	Document Document // its ID is given by the store
 	Slivers  []Sliver // their Document is set by the store
 	Mapped   int64    // Version of the occupancy that they were mapped on
+	// Steps are the start-up graph; their Document is set by the store. Tasks
+	// are what they do, in the same order.
+	Steps []Step
+	Tasks []request.Step
 }
 
 // Event is a change of state of a sliver.

@@ -153,7 +153,7 @@ func (a *API) sliverStatus(ctx context.Context, c *wire.Call, params []any) (any
 		status := statusOf(o.Sliver)
 		whole = worse(whole, status)
 		resources[i] = map[string]any{
-			"geni_urn": o.Sliver.URN.String(), "geni_status": status, "geni_error": o.Sliver.Fault,
+			"geni_urn": o.Sliver.URN.String(), "geni_status": status, "geni_error": o.Error(),
 			"geni_client_id": string(o.Sliver.ClientID), "geni_expires": wire.Time(o.Sliver.Expires),
 		}
 	}

@@ -151,11 +151,11 @@ func sliver(o aggregate.Outcome, operational bool) map[string]any {
 	if operational {
 		s["geni_operational_status"] = string(v.Operational)
 	}
-	switch {
-	case o.Err != nil:
-		s["geni_error"] = o.Err.Error()
-	case v.Fault != "":
-		s["geni_error"] = v.Fault
+	if text := o.Error(); text != "" {
+		s["geni_error"] = text
+	}
+	if len(o.Startup) > 0 {
+		s["croft_startup"] = steps(o.Startup, false)
 	}
 	return s
 }
@@ -201,6 +201,14 @@ func (a *API) status(ctx context.Context, c *wire.Call, params []any) (any, stri
 	if err != nil {
 		return nil, "", err
 	}
+	output, err := b.options.Bool("croft_output")
+	if err != nil {
+		return nil, "", err
+	}
+	console, err := b.options.Bool("croft_console")
+	if err != nil {
+		return nil, "", err
+	}
 	if err := a.find(ctx, &b, credentials.Status); err != nil {
 		return nil, "", err
 	}
@@ -212,6 +220,16 @@ func (a *API) status(ctx context.Context, c *wire.Call, params []any) (any, stri
 	for _, v := range list {
 		if s := v.(map[string]any); s["geni_error"] == nil {
 			s["geni_error"] = "" // required in Status
+		}
+	}
+	if output {
+		if err := a.addOutput(ctx, &b, got, list); err != nil {
+			return nil, "", err
+		}
+	}
+	if console {
+		if err := a.addConsoles(ctx, &b, got, list); err != nil {
+			return nil, "", err
 		}
 	}
 	return map[string]any{"geni_urn": b.target.Slice.String(), "geni_slivers": list}, "", nil

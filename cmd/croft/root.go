@@ -83,7 +83,7 @@ func (a *app) rootCommand() *cobra.Command {
 	add(experiments,
 		a.validateCommand(), a.mapCommand(),
 		a.versionCommand(), a.listCommand(), a.probeCommand(),
-		a.upCommand(), a.sshCommand(),
+		a.upCommand(), a.sshCommand(), a.logCommand(),
 		a.allocateCommand(), a.provisionCommand(), a.statusCommand(), a.describeCommand(),
 		a.actionCommand(), a.renewCommand(), a.deleteCommand(), a.shutdownCommand(),
 	)

@@ -22,6 +22,7 @@ import (
 func (a *app) upCommand() *cobra.Command {
 	var end string
 	var wait time.Duration
+	var startup bool
 	c := a.onSlice(&cobra.Command{
 		Use:   "up SLICE FILE",
 		Short: "Reserve, make and start what a request asks for, and wait until it is ready",
@@ -30,7 +31,10 @@ all of it is ready: until you can log in. Standard output gets the nodes and
 their logins, standard error the progress. - reads standard input.
 
 What is reserved but cannot be made is given back. What fails later stays as it
-is, to be looked at (croft status) or given back (croft delete).`,
+is, to be looked at (croft status) or given back (croft delete).
+
+With --wait-startup, wait also until all steps of the nodes' start-up are over,
+and fail if one of them failed (croft log tells why).`,
 		Example: "  croft up exp1 request.rspec --end 3d\n  croft ssh exp1 node0",
 		Args:    cobra.ExactArgs(2),
 	}, func(cmd *cobra.Command, s *session, slice urn.URN, creds []client.Credential, args []string) error {
@@ -54,6 +58,9 @@ is, to be looked at (croft status) or given back (croft delete).`,
 		d, err := s.Up(ctx, client.UpRequest{
 			Slice: slice, Credentials: creds, Request: request, Users: users, End: until,
 		}, show.report)
+		if err == nil && startup {
+			err = s.AwaitStartup(ctx, urnsOf(d.Slivers), creds, show.steps)
+		}
 		show.close()
 		if err != nil {
 			if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
@@ -67,6 +74,7 @@ is, to be looked at (croft status) or given back (croft delete).`,
 		return a.writeNodes(d, s.who.URN)
 	})
 	endFlag(c, &end)
+	c.Flags().BoolVar(&startup, "wait-startup", false, "wait also until the nodes' start-up is over")
 	c.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait until all is ready")
 	return c
 }
@@ -114,6 +122,30 @@ func (p *progress) report(r client.Progress) {
 	}
 	p.last = line
 	fmt.Fprintf(p.out, "%6.1fs  %s\n", time.Since(p.begun).Seconds(), line)
+}
+
+// steps tells how far the start-up is.
+func (p *progress) steps(done, all int) {
+	if all == 0 {
+		return
+	}
+	line := fmt.Sprintf("start-up (%d of %d steps)", done, all)
+	if p.bar != nil {
+		p.bar.Describe(line)
+		return
+	}
+	if line != p.last {
+		p.last = line
+		fmt.Fprintf(p.out, "%6.1fs  %s\n", time.Since(p.begun).Seconds(), line)
+	}
+}
+
+func urnsOf(list []client.Sliver) []urn.URN {
+	urns := make([]urn.URN, len(list))
+	for i, v := range list {
+		urns[i] = v.URN
+	}
+	return urns
 }
 
 func (p *progress) close() {

@@ -21,11 +21,16 @@ import (
 	"croft/urn"
 )
 
-//go:embed schema.sql
-var schema string
+var (
+	//go:embed schema.sql
+	schema string
+	//go:embed steps.sql
+	stepsSchema string
+)
 
-// schemaVersion is the user_version of databases that schema.sql makes.
-const schemaVersion = 1
+// migrations bring a database from one user_version to the next; the first
+// one makes it. What stands here is never changed, only added to.
+func migrations() []string { return []string{schema, stepsSchema} }
 
 // Store implements slivers.Store. One process at a time may have a database
 // open; Open's caller sees to that.
@@ -85,18 +90,20 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err := s.write.QueryRowContext(ctx, "PRAGMA user_version").Scan(&version); err != nil {
 		return err
 	}
-	switch version {
-	case schemaVersion:
+	todo := migrations()
+	if version > len(todo) {
+		return fmt.Errorf("its format is version %d, this program knows %d: use the program that made it", version, len(todo))
+	}
+	if version == len(todo) {
 		return nil
-	case 0:
-	default:
-		return fmt.Errorf("its format is version %d, this program knows %d: use the program that made it", version, schemaVersion)
 	}
 	return s.inTx(ctx, func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, schema); err != nil {
-			return err
+		for _, statements := range todo[version:] {
+			if _, err := tx.ExecContext(ctx, statements); err != nil {
+				return err
+			}
 		}
-		_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", schemaVersion))
+		_, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA user_version = %d", len(todo)))
 		return err
 	})
 }

@@ -51,7 +51,7 @@ func (s *Store) Reserve(ctx context.Context, r slivers.Reservation) error {
 				return err
 			}
 		}
-		return nil
+		return addSteps(ctx, tx, id, r.Steps, r.Tasks)
 	})
 	if err != nil {
 		return fmt.Errorf("reserving %d slivers for %s: %w", len(r.Slivers), r.Slice, err)
@@ -129,13 +129,14 @@ func (s *Store) rewrite(ctx context.Context, tx *sql.Tx, before, after *slivers.
 	return nil
 }
 
-// forget drops a sliver, with the last one of a document the document, and
+// forget drops a sliver and its steps, with the last one of a document the document, and
 // with the last one of a slice the slice, unless it is shut down.
 func (s *Store) forget(ctx context.Context, tx *sql.Tx, v *slivers.Sliver) error {
 	for _, step := range []struct {
 		statement string
 		args      []any
 	}{
+		{"DELETE FROM steps WHERE sliver = ?", []any{key(v.URN)}},
 		{"DELETE FROM slivers WHERE key = ?", []any{key(v.URN)}},
 		{`DELETE FROM documents WHERE slice = ?1 AND id = ?2
 			AND NOT EXISTS (SELECT 1 FROM slivers WHERE slice = ?1 AND document = ?2)`, []any{key(v.Slice), v.Document}},

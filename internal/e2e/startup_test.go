@@ -1,0 +1,68 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// write puts a request into a file of the testbed.
+func (b *testbed) write(name, text string) string {
+	b.Helper()
+	file := filepath.Join(b.dir, name)
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	return file
+}
+
+const startupHead = `<rspec xmlns="http://www.geni.net/resources/rspec/3" type="request">`
+
+// The steps of a node run in order, as its first user, who can become root; a
+// step that fails stops those after it and not the node.
+func TestStartup(t *testing.T) {
+	t.Parallel()
+	b := newTestbed(t)
+	b.slice("exp1")
+	file := b.write("request.rspec", startupHead+`
+<node client_id="a"><sliver_type name="namespace"/>
+ <interface client_id="a:0"><ip address="10.1.1.1" netmask="255.255.255.0"/></interface>
+ <services>
+  <execute shell="sh" command="echo first; id -un; sudo -n id -un; echo one > $HOME/order"/>
+  <execute shell="bash" command="echo two >> ~/order; cat ~/order; ping -c1 -W5 b; [[ -n $HOME ]]; echo &lt;fin&gt;"/>
+ </services></node>
+<node client_id="b"><sliver_type name="namespace"/>
+ <interface client_id="b:0"><ip address="10.1.1.2" netmask="255.255.255.0"/></interface>
+ <services>
+  <execute shell="/bin/sh" command="echo broken; exit 3"/>
+  <execute shell="/bin/sh" command="echo never"/>
+ </services></node>
+<link client_id="l"><interface_ref client_id="a:0"/><interface_ref client_id="b:0"/></link>
+</rspec>`)
+	r := b.croft("up", "exp1", file, "--wait-startup")
+	if r.status == 0 {
+		t.Errorf("up succeeded although a step failed:\n%s", r.out)
+	}
+	for _, want := range []string{"b-execute-1: failed: it ended with status 3", "b-execute-2: skipped: step b-execute-1 failed"} {
+		if !strings.Contains(r.errs, want) {
+			t.Errorf("up says %q, want %q", r.errs, want)
+		}
+	}
+	log := b.must("log", "exp1", "a")
+	for _, want := range []string{"first\n", "\nroot\n", "one\ntwo\n", "1 received", "<fin>"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("the log of a lacks %q:\n%s", want, log)
+		}
+	}
+	if got := b.must("log", "exp1", "b", "--step", "b-execute-1"); got != "broken\n" {
+		t.Errorf("the log of b's first step is %q", got)
+	}
+	status := b.must("status", "exp1")
+	if n := strings.Count(status, " ready "); n != 3 || !strings.Contains(status, "start-up step b-execute-1 failed") {
+		t.Errorf("status:\n%s", status)
+	}
+	if got := b.must("log", "exp1", "a", "--console"); !strings.Contains(got, "a") {
+		t.Errorf("the console of a is %q", got)
+	}
+}
