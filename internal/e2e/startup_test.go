@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// write puts a request into a file of the testbed.
-func (b *testbed) write(name, text string) string {
+// document puts a request into a file of the testbed.
+func (b *testbed) document(name, text string) string {
 	b.Helper()
 	file := filepath.Join(b.dir, name)
 	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
@@ -25,12 +25,12 @@ func TestStartup(t *testing.T) {
 	t.Parallel()
 	b := newTestbed(t)
 	b.slice("exp1")
-	file := b.write("request.rspec", startupHead+`
+	file := b.document("request.rspec", startupHead+`
 <node client_id="a"><sliver_type name="namespace"/>
  <interface client_id="a:0"><ip address="10.1.1.1" netmask="255.255.255.0"/></interface>
  <services>
   <execute shell="sh" command="echo first; id -un; sudo -n id -un; echo one > $HOME/order"/>
-  <execute shell="bash" command="echo two >> ~/order; cat ~/order; ping -c1 -W5 b; [[ -n $HOME ]]; echo &lt;fin&gt;"/>
+  <execute shell="bash" command="echo two >> ~/order; cat ~/order; ping -c1 -W5 b; [[ -n $HOME ]]; echo &quot;&lt;fin&gt;&quot;"/>
  </services></node>
 <node client_id="b"><sliver_type name="namespace"/>
  <interface client_id="b:0"><ip address="10.1.1.2" netmask="255.255.255.0"/></interface>
@@ -45,8 +45,8 @@ func TestStartup(t *testing.T) {
 		t.Errorf("up succeeded although a step failed:\n%s", r.out)
 	}
 	for _, want := range []string{"b-execute-1: failed: it ended with status 3", "b-execute-2: skipped: step b-execute-1 failed"} {
-		if !strings.Contains(r.errs, want) {
-			t.Errorf("up says %q, want %q", r.errs, want)
+		if !strings.Contains(r.err, want) {
+			t.Errorf("up says %q, want %q", r.err, want)
 		}
 	}
 	log := b.must("log", "exp1", "a")
