@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"croft/drivers"
+	"croft/drivers/docker"
 	"croft/drivers/namespace"
 	"croft/drivers/simulated"
 	"croft/internal/config"
@@ -19,7 +20,7 @@ import (
 )
 
 // driverNames are the drivers that this program has.
-var driverNames = []string{"namespace", "simulated"}
+var driverNames = []string{"docker", "namespace", "simulated"}
 
 // driversOf lists the drivers that the hosts of an inventory need, and those of
 // slivers that are there already.
@@ -47,7 +48,7 @@ func driversOf(s *inventory.Snapshot, held []slivers.Sliver) []string {
 
 // openDrivers makes the drivers that are needed, and no others, and sees
 // whether they can work here.
-func openDrivers(ctx context.Context, conf *config.Config, names []string, log *slog.Logger) (backends map[string]drivers.Driver, close func(), err error) {
+func openDrivers(ctx context.Context, conf *config.Config, testbed *inventory.Snapshot, names []string, log *slog.Logger) (backends map[string]drivers.Driver, close func(), err error) {
 	backends = map[string]drivers.Driver{}
 	close = func() {
 		for name, d := range backends {
@@ -59,7 +60,7 @@ func openDrivers(ctx context.Context, conf *config.Config, names []string, log *
 		}
 	}
 	for _, name := range names {
-		d, err := openDriver(conf, name, log)
+		d, err := openDriver(conf, testbed, name, log)
 		if err == nil {
 			backends[name] = d
 			if err = d.Check(ctx); err != nil {
@@ -74,19 +75,37 @@ func openDrivers(ctx context.Context, conf *config.Config, names []string, log *
 	return backends, close, nil
 }
 
-func openDriver(conf *config.Config, name string, log *slog.Logger) (drivers.Driver, error) {
+func openDriver(conf *config.Config, testbed *inventory.Snapshot, name string, log *slog.Logger) (drivers.Driver, error) {
 	switch name {
 	case "namespace":
 		return namespace.New(namespace.Config{
 			Dir: conf.State, Protected: []string{filepath.Dir(conf.Inventory), filepath.Dir(conf.Database), filepath.Dir(conf.PKI.Key), conf.Trusted},
 			Images: func(directory string) (string, error) { return directory, nil }, Logger: log,
 		})
+	case "docker":
+		return openDocker(conf, testbed, log)
 	case "simulated":
 		log.Warn("nodes of the driver simulated are pretended: there are no machines", "faults", conf.Simulated.Faults)
 		return openSimulated(conf)
 	}
 	return nil, fmt.Errorf("the inventory has sliver types of the driver %q, which this program does not have: it has %s",
 		name, strings.Join(driverNames, ", "))
+}
+
+func openDocker(conf *config.Config, testbed *inventory.Snapshot, log *slog.Logger) (*docker.Driver, error) {
+	c := docker.Config{Dir: filepath.Join(conf.State, "docker"), Manager: testbed.Manager, Pull: conf.Docker.Pull, Logger: log}
+	for i, h := range conf.Docker.Hosts {
+		host := docker.Host{Name: h.Name, Address: h.Address, TLS: docker.TLS(h.TLS), SSH: docker.SSH(h.SSH)}
+		for _, name := range h.Components {
+			at := slices.IndexFunc(testbed.Hosts, func(h inventory.Host) bool { return h.Name == name || h.ID.String() == name })
+			if at < 0 {
+				return nil, fmt.Errorf("docker.hosts[%d].components: the inventory has no host %q", i, name)
+			}
+			host.Components = append(host.Components, testbed.Hosts[at].ID)
+		}
+		c.Hosts = append(c.Hosts, host)
+	}
+	return docker.New(c)
 }
 
 func openSimulated(conf *config.Config) (*simulated.Driver, error) {

@@ -116,7 +116,7 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	backends, closeDrivers, err := openDrivers(ctx, conf, driversOf(testbed.Snapshot(), held), log)
+	backends, closeDrivers, err := openDrivers(ctx, conf, testbed.Snapshot(), driversOf(testbed.Snapshot(), held), log)
 	if err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 			Allocated: time.Duration(conf.Leases.Allocated), AllocatedMax: min(allocatedMax, time.Duration(conf.Leases.Max)),
 			Provisioned: time.Duration(conf.Leases.Provisioned), ProvisionedMax: time.Duration(conf.Leases.Max),
 		},
-		Clock: time.Now, Random: rand.Reader, Log: log, Reconcile: time.Duration(conf.Reconcile),
+		Clock: time.Now, Random: rand.Reader, Log: log,
 	})
 	defer service.Close()
 	if err := service.Start(ctx); err != nil {

@@ -29,9 +29,6 @@ type Config struct {
 	Database  string `yaml:"database"`  // file of the SQLite store
 	State     string `yaml:"state"`     // folder that the drivers keep nodes in
 
-	// Reconcile is how often the machines are compared with the store.
-	Reconcile Duration `yaml:"reconcile"`
-
 	Leases   Leases   `yaml:"leases"`
 	Limits   Limits   `yaml:"limits"`
 	Logins   Logins   `yaml:"logins"`
@@ -39,6 +36,7 @@ type Config struct {
 	Trust    Trust    `yaml:"trust"`
 	Log      Log      `yaml:"log"`
 
+	Docker    Docker    `yaml:"docker"`
 	Simulated Simulated `yaml:"simulated"`
 }
 
@@ -179,7 +177,6 @@ func defaults() Config {
 		Inventory: "inventory.yaml",
 		Database:  "state/croft.db",
 		State:     "state/nodes",
-		Reconcile: Duration(time.Minute),
 		Leases: Leases{
 			Allocated:   Duration(10 * time.Minute),
 			Provisioned: Duration(24 * time.Hour),
@@ -238,6 +235,12 @@ func (c *Config) complete(dir string) {
 		&c.PKI.Certificate, &c.PKI.Key, &c.Trusted, &c.Inventory, &c.Database, &c.State, &c.Simulated.Faults, &c.Trust.Policy,
 	} {
 		*file = within(dir, *file)
+	}
+	for i := range c.Docker.Hosts {
+		h := &c.Docker.Hosts[i]
+		for _, file := range []*string{&h.TLS.Authority, &h.TLS.Certificate, &h.TLS.Key, &h.SSH.Key, &h.SSH.KnownHosts} {
+			*file = within(dir, *file)
+		}
 	}
 	if c.Frontend.Network == "unix" {
 		c.Frontend.Address = within(dir, c.Frontend.Address)

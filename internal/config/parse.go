@@ -169,15 +169,13 @@ func (v *validator) check(written, c *Config) {
 		}
 	}
 	v.files(written)
-	if c.Reconcile.Std() < time.Second {
-		v.fail("reconcile", "%s is too often", c.Reconcile)
-	}
 	v.leases(c.Leases)
 	v.limits(c.Limits)
 	v.logins(written.Logins)
 	v.gateway(written.Logins)
 	v.frontend(written.Frontend)
 	v.trust(written.Trust)
+	v.docker(written.Docker)
 	v.simulated(c.Simulated)
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
 		v.fail("log.level", "%q is none of debug, info, warn, error", c.Log.Level)

@@ -18,8 +18,8 @@ import (
 // transfers can run it again whatever the image is.
 const (
 	binDir     = "/run/croft"
-	binaryPath = binDir + "/init"
-	libDir     = binDir + "/lib"
+	binaryPath = binDir + "/" + Binary
+	libDir     = binDir + "/" + Libraries
 )
 
 // staging is a directory that every host has. The node mounts over it in its
@@ -263,7 +263,7 @@ func placeBinary(msg Message, cfg Config) error {
 		}
 	}
 	if len(cfg.Libraries) > 0 {
-		if err := os.Symlink("lib/"+path.Base(cfg.Libraries[0]), binDir+"/loader"); err != nil {
+		if err := os.Symlink(Libraries+"/"+path.Base(cfg.Libraries[0]), binDir+"/"+Loader); err != nil {
 			return fmt.Errorf("place the loader: %w", err)
 		}
 	}
@@ -275,7 +275,7 @@ func placeBinary(msg Message, cfg Config) error {
 // because the image may have another or none.
 func selfCommand(dynamic bool, stage string) []string {
 	if dynamic {
-		return []string{binDir + "/loader", "--library-path", libDir, binaryPath, Word, stage}
+		return []string{binDir + "/" + Loader, "--library-path", libDir, binaryPath, Word, stage}
 	}
 	return []string{binaryPath, Word, stage}
 }

@@ -1,7 +1,8 @@
-// Package nodeinit is the part of the namespace driver that runs inside a
-// node: the program of process 1. The driver starts its own binary again with
-// Word as first argument; from then on the code here builds the node's file
-// system, gives up the host's, and serves logins until the node is stopped.
+// Package nodeinit is the part of drivers that runs inside a node: the program
+// of process 1. The namespace driver starts its own binary again with Word as
+// first argument; from then on the code here builds the node's file system,
+// gives up the host's, and serves logins until the node is stopped. In a
+// container, which a container engine has built, it does the last only.
 //
 // Nothing in this package trusts the driver to stay alive: a node outlives the
 // manager that started it. And nothing outside trusts what happens in here:
@@ -22,6 +23,9 @@ const (
 	StageBoot = "boot" // started by the driver: builds the node's root, then becomes StageRun
 	StageRun  = "run"  // process 1 of the node
 	StageSFTP = "sftp" // a file transfer of one user, as that user
+
+	StageContainer = "container" // process 1 of a container that somebody else has made
+	StageConnect   = "connect"   // joins its standard streams to an address that the node can reach
 )
 
 // File descriptors that the stages find open, beside the standard ones.
@@ -46,6 +50,7 @@ type Config struct {
 	Overlays     []Overlay `json:"overlays"`  // in the order in which they are mounted; the first is the root
 	Libraries    []string  `json:"libraries"` // file names, the loader first; none for a static binary
 	ConsoleBytes int64     `json:"console_bytes"`
+	Environment  []string  `json:"environment"` // NAME=value, of the image: for all of the node's programs
 }
 
 // Account is a user of the node. Those given are the whole truth: an account
@@ -99,6 +104,10 @@ func Main(args []string) int {
 		err = run()
 	case StageSFTP:
 		err = serveFiles()
+	case StageContainer:
+		err = container()
+	case StageConnect:
+		return connect(args[1:])
 	default:
 		err = fmt.Errorf("%s is started by croft itself, not by hand", strconv.Quote(Word+" "+stage))
 	}

@@ -40,7 +40,34 @@ func serve() error {
 		return err
 	}
 	unix.Close(configFD)
-	log := slog.New(slog.NewTextHandler(boundConsole(os.Stderr, cfg.ConsoleBytes), nil))
+	f := os.NewFile(controlFD, "control")
+	control, err := net.FileListener(f)
+	if err != nil {
+		return fmt.Errorf("listen to the driver: %w", err)
+	}
+	f.Close()
+	log := newLog(cfg)
+	tuneNetwork(log)
+	if err := nameHost(cfg.Hostname); err != nil {
+		return err
+	}
+	ready := func() error {
+		if err := answer(AnswerReady, ""); err != nil {
+			return fmt.Errorf("the driver ended before the node was up: %w", err)
+		}
+		unix.Close(SyncFD)
+		return nil
+	}
+	return serveNode(log, cfg, control, ready)
+}
+
+func newLog(cfg Config) *slog.Logger {
+	return slog.New(slog.NewTextHandler(boundConsole(os.Stderr, cfg.ConsoleBytes), nil))
+}
+
+// serveNode serves logins, and the driver on the listener, until SIGTERM. It
+// calls ready when users can log in.
+func serveNode(log *slog.Logger, cfg Config, control net.Listener, ready func() error) error {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, unix.SIGTERM, unix.SIGINT)
 	// Caught and dropped, not ignored: programs inherit what is ignored.
@@ -48,15 +75,11 @@ func serve() error {
 	os.WriteFile("/proc/self/comm", []byte("croft-init"), 0)
 
 	procs := newProcesses()
-	tuneNetwork(log)
-	if err := nameHost(cfg.Hostname); err != nil {
-		return err
-	}
 	hostKey, err := ssh.ParsePrivateKey(cfg.HostKey)
 	if err != nil {
 		return fmt.Errorf("read the node's host key: %w", err)
 	}
-	srv := newServer(log, procs, hostKey, len(cfg.Libraries) > 0)
+	srv := newServer(log, procs, hostKey, len(cfg.Libraries) > 0, cfg.Environment)
 	if err := srv.setAccounts(cfg.Accounts); err != nil {
 		return err
 	}
@@ -64,20 +87,12 @@ func serve() error {
 	if err != nil {
 		return fmt.Errorf("listen for logins: %w", err)
 	}
-	f := os.NewFile(controlFD, "control")
-	control, err := net.FileListener(f)
-	if err != nil {
-		return fmt.Errorf("listen to the driver: %w", err)
-	}
-	f.Close()
 	go srv.accept(logins, srv.serveLogin)
 	go srv.accept(control, srv.serveDriver)
 	log.Info("node is up", "sliver", cfg.Sliver, "hostname", cfg.Hostname)
-	if err := answer(AnswerReady, ""); err != nil {
-		return fmt.Errorf("the driver ended before the node was up: %w", err)
+	if err := ready(); err != nil {
+		return err
 	}
-	unix.Close(SyncFD)
-
 	log.Info("node goes down", "signal", (<-end).String())
 	endAll()
 	return nil

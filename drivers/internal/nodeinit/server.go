@@ -47,6 +47,7 @@ type server struct {
 	procs   *processes
 	hostKey ssh.Signer
 	dynamic bool // see selfCommand
+	env     []string
 
 	mu       sync.Mutex
 	accounts map[string][][]byte // login → public keys in wire format
@@ -61,8 +62,8 @@ type login struct {
 	key  []byte
 }
 
-func newServer(log *slog.Logger, procs *processes, hostKey ssh.Signer, dynamic bool) *server {
-	return &server{log: log, procs: procs, hostKey: hostKey, dynamic: dynamic, conns: map[*login]struct{}{}}
+func newServer(log *slog.Logger, procs *processes, hostKey ssh.Signer, dynamic bool, env []string) *server {
+	return &server{log: log, procs: procs, hostKey: hostKey, dynamic: dynamic, env: env, conns: map[*login]struct{}{}}
 }
 
 // setAccounts makes the accounts, and cuts off who may not be here any more.

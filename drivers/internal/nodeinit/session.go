@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -53,7 +54,7 @@ func (s *server) serveSession(conn *ssh.ServerConn, c net.Conn, nc ssh.NewChanne
 	ss := &session{srv: s, ch: ch, conn: conn, user: user, groups: groups}
 	from, fromPort, _ := net.SplitHostPort(c.RemoteAddr().String())
 	at, atPort, _ := net.SplitHostPort(c.LocalAddr().String())
-	ss.env = append(ss.env,
+	ss.env = append(slices.Clone(s.env),
 		fmt.Sprintf("SSH_CLIENT=%s %s %s", from, fromPort, atPort),
 		fmt.Sprintf("SSH_CONNECTION=%s %s %s %s", from, fromPort, at, atPort))
 	defer ss.close()
@@ -82,7 +83,7 @@ func (ss *session) handle(r *ssh.Request) bool {
 	case "env":
 		var m struct{ Name, Value string }
 		if ssh.Unmarshal(r.Payload, &m) != nil || !isVariable(m.Name) ||
-			len(ss.env) >= maxVariables || len(m.Value) > maxVariableSize || strings.ContainsRune(m.Value, 0) {
+			len(ss.env)-len(ss.srv.env) >= maxVariables || len(m.Value) > maxVariableSize || strings.ContainsRune(m.Value, 0) {
 			return false
 		}
 		ss.env = append(ss.env, m.Name+"="+m.Value)
@@ -272,7 +273,7 @@ func (s *server) serveExec(nc ssh.NewChannel) {
 		return
 	}
 	defer ch.Close()
-	c := command{argv: want.Args, user: user, groups: groups, env: want.Env}
+	c := command{argv: want.Args, user: user, groups: groups, env: slices.Concat(s.env, want.Env)}
 	if err := c.find(); err != nil {
 		fmt.Fprintln(ch.Stderr(), err)
 		finish(ch, syscall.WaitStatus(127<<8))

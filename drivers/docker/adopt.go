@@ -1,0 +1,70 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/moby/moby/client"
+
+	"croft/urn"
+)
+
+// adopt takes over what a host has of the manager's, once: what was begun and
+// is of no use is removed, and what runs gets the interfaces that it lacks.
+func (d *Driver) adopt(ctx context.Context, h *host) error {
+	h.adopting.Lock()
+	defer h.adopting.Unlock()
+	if h.adopted {
+		return nil
+	}
+	list, err := h.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: d.ours(kindScratch)})
+	if err := h.saw(err); err != nil {
+		return err
+	}
+	for _, c := range list.Items {
+		if err := h.discard(ctx, c.ID); err != nil {
+			return err
+		}
+	}
+	if err := d.sweep(ctx, h); err != nil {
+		return err
+	}
+	if h.local() {
+		if err := d.adoptLinks(ctx, h); err != nil {
+			return err
+		}
+	}
+	h.adopted = true
+	return nil
+}
+
+func (d *Driver) adoptLinks(ctx context.Context, h *host) error {
+	nodes, err := d.list(ctx, h, nil)
+	if err != nil {
+		return err
+	}
+	up := map[urn.URN]bool{}
+	for _, n := range nodes {
+		up[n.rec.Node.Sliver.Canonical()] = n.running
+	}
+	// The switch is of this machine, and so is one host: what is not up there
+	// is not up.
+	err = d.wires.Sweep(func(sliver urn.URN) bool { return up[sliver.Canonical()] })
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if !n.running || !n.whole || len(n.rec.Node.Interfaces) == 0 {
+			continue
+		}
+		has, err := n.plugged(ctx)
+		if err == nil && !has {
+			err = d.plug(ctx, n)
+		}
+		if err != nil {
+			// It may be ending; starting it again mends it.
+			d.log.Warn("a node that runs has no links", "sliver", n.rec.Node.Sliver.String(), "error", fmt.Errorf("take over: %w", err))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/moby/moby/client"
+
+	"croft/drivers"
+	"croft/drivers/wiring"
+	"croft/urn"
+)
+
+// errElsewhere is what network returns for containers whose processes are not
+// this machine's, though the socket is.
+var errElsewhere = errors.New("its processes are not of this machine (Docker in a virtual machine, or this program in a container?)")
+
+// farLinks says why a host's containers get no links.
+func (h *host) farLinks() error {
+	return fmt.Errorf("Docker host %s is another machine, and the driver docker makes links between containers of this machine only", h.Name)
+}
+
+// Connect implements drivers.Driver.
+func (d *Driver) Connect(ctx context.Context, l drivers.Link) error {
+	for i, e := range l.Ends {
+		n, err := d.find(ctx, e.Node)
+		if err == nil && !n.host.local() {
+			err = n.host.farLinks()
+		}
+		if err != nil {
+			return fmt.Errorf("connect link %s: end %d: %w", l.Sliver, i+1, err)
+		}
+	}
+	return d.wires.Connect(l)
+}
+
+// lookup tells the switch of nodes that it may connect.
+func (d *Driver) lookup(sliver urn.URN) (drivers.Node, bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), adoptTime)
+	defer cancel()
+	n, err := d.find(ctx, sliver)
+	if err != nil || !n.whole || !n.host.local() {
+		return drivers.Node{}, false
+	}
+	return n.rec.Node, true
+}
+
+// network opens the network of a container that runs on this machine.
+func (n *node) network(ctx context.Context) (*os.File, error) {
+	r, err := n.host.api.ContainerInspect(ctx, n.id, client.ContainerInspectOptions{})
+	if err := n.host.saw(err); err != nil {
+		return nil, err
+	}
+	if r.Container.State == nil || !r.Container.State.Running || r.Container.State.Pid <= 0 {
+		return nil, drivers.ErrNotRunning
+	}
+	ns, err := wiring.NetworkOf(r.Container.State.Pid)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, errElsewhere
+	}
+	if err != nil {
+		return nil, err
+	}
+	// The process may be another one by now, or be of another machine. The
+	// control groups of a container have its name.
+	groups, err := os.ReadFile("/proc/" + strconv.Itoa(r.Container.State.Pid) + "/cgroup")
+	if err != nil || !strings.Contains(string(groups), n.id) {
+		ns.Close()
+		return nil, errElsewhere
+	}
+	return ns, nil
+}
+
+// plug makes the interfaces of a node that runs.
+func (d *Driver) plug(ctx context.Context, n *node) error {
+	if len(n.rec.Node.Interfaces) == 0 {
+		return nil
+	}
+	ns, err := n.network(ctx)
+	if err != nil {
+		return fmt.Errorf("find its network: %w", err)
+	}
+	defer ns.Close()
+	return d.wires.Plug(n.rec.Node, int(ns.Fd()))
+}
+
+// plugged reports whether a node that runs has all its interfaces.
+func (n *node) plugged(ctx context.Context) (bool, error) {
+	ns, err := n.network(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer ns.Close()
+	all := true
+	err = wiring.InNetwork(int(ns.Fd()), func() error {
+		present, err := net.Interfaces()
+		for _, want := range n.rec.Node.Interfaces {
+			all = all && slices.ContainsFunc(present, func(i net.Interface) bool { return i.Name == want.Device })
+		}
+		return err
+	})
+	return all, err
+}

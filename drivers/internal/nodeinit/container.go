@@ -1,0 +1,135 @@
+package nodeinit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"path"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Where things of a container's lie. BinaryDir holds what Command runs.
+const (
+	BinaryDir         = binDir
+	ContainerConfig   = "/var/lib/croft/node.json"     // a Config without accounts
+	ContainerAccounts = "/var/lib/croft/accounts.json" // a list of Account
+	controlSocket     = "/run/croft-control/socket"
+)
+
+// Control is the address by which StageConnect reaches the init of its own
+// node, which it waits for a while.
+const Control = "control"
+
+// Command returns the command line that runs a stage inside a node whose
+// BinaryDir holds this binary as Binary and, if it is dynamically linked, its
+// libraries in Libraries and Loader, a link to the first of them.
+func Command(dynamic bool, stage string, args ...string) []string {
+	return append(selfCommand(dynamic, stage), args...)
+}
+
+// Names in BinaryDir.
+const (
+	Binary    = "init"
+	Loader    = "loader"
+	Libraries = "lib"
+)
+
+// container is process 1 of a container: the engine has made its file system
+// and namespaces, and keeps it from what it must not do.
+func container() error {
+	var cfg Config
+	for _, f := range []struct {
+		name string
+		into any
+	}{{ContainerConfig, &cfg}, {ContainerAccounts, &cfg.Accounts}} {
+		data, err := readRegular(f.name)
+		if err == nil {
+			err = json.Unmarshal(data, f.into)
+		}
+		if err != nil {
+			return fmt.Errorf("read the node's configuration: %w", err)
+		}
+	}
+	unix.Umask(0o022)
+	control, err := listenInside()
+	if err != nil {
+		return fmt.Errorf("listen to the driver: %w", err)
+	}
+	return serveNode(newLog(cfg), cfg, control, func() error { return nil })
+}
+
+// listenInside makes the socket that the driver reaches from inside of the
+// container. Only the node's root gets to it.
+func listenInside() (net.Listener, error) {
+	dir := path.Dir(controlSocket)
+	if err := os.RemoveAll(dir); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	// The name comes when somebody listens, so that who finds it can connect.
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: controlSocket + ".new", Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	l.SetUnlinkOnClose(false)
+	if err := os.Rename(controlSocket+".new", controlSocket); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// connect joins standard input and output to a connection: "control", or a
+// network and a literal address. It writes AnswerReady first, or AnswerFailure
+// and why. When the other side has said all it ends, for its own output cannot
+// be closed for the reader alone.
+func connect(args []string) int {
+	c, err := dialFor(args)
+	if err != nil {
+		fmt.Fprintf(os.Stdout, "%c%v", AnswerFailure, err)
+		return 1
+	}
+	defer c.Close()
+	if _, err := os.Stdout.Write([]byte{AnswerReady}); err != nil {
+		return 1
+	}
+	go func() {
+		io.Copy(c, os.Stdin)
+		if h, ok := c.(halfCloser); ok {
+			h.CloseWrite()
+		}
+	}()
+	if _, err := io.Copy(os.Stdout, c); err != nil {
+		return 1
+	}
+	return 0
+}
+
+func dialFor(args []string) (net.Conn, error) {
+	switch {
+	case len(args) == 1 && args[0] == Control:
+		return dialControl()
+	case len(args) == 2:
+		return net.DialTimeout(args[0], args[1], dialTime)
+	}
+	return nil, fmt.Errorf("connect %q: want %q, or a network and an address", args, Control)
+}
+
+// dialControl waits for the init to listen.
+func dialControl() (net.Conn, error) {
+	const pause = 5 * time.Millisecond
+	for deadline := time.Now().Add(dialTime); ; time.Sleep(pause) {
+		c, err := net.Dial("unix", controlSocket)
+		if err == nil || !errors.Is(err, fs.ErrNotExist) || time.Now().After(deadline) {
+			return c, err
+		}
+	}
+}
