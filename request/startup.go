@@ -107,6 +107,7 @@ const (
 	AttrLoginPort  AttributeName = "login-port"  // and at which port
 	AttrSliver     AttributeName = "sliver"      // its URN
 	AttrSlice      AttributeName = "slice"       // URN of its slice
+	AttrSliceName  AttributeName = "slice-name"  // the last part of that
 	AttrPublicHost AttributeName = "public-host" // where the Port is reached from outside
 	AttrPublicPort AttributeName = "public-port" // and at which number
 	AttrFirstUser  AttributeName = "user"        // account of its first user
