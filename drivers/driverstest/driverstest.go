@@ -59,6 +59,13 @@ type Subject struct {
 
 	// Sudo says that users become root by sudo; otherwise they log in as root.
 	Sudo bool
+
+	// Plain says that users do not become root at all.
+	Plain bool
+
+	// Given says that nodes have the interfaces of their machines, also those
+	// that nobody asked for.
+	Given bool
 }
 
 // patience bounds each wait of the tests. It is far above what anything takes.

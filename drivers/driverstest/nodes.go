@@ -376,7 +376,9 @@ func testUnlinked(t *testing.T, r *rig) {
 	r.up(n)
 	r.says(n.Sliver, "cat /sys/class/net/eth1/address", n.Interfaces[0].MAC.String())
 	r.says(n.Sliver, "ip -o -4 addr show dev eth1 | awk '{print $4}'", n.Interfaces[0].Addresses[0].String())
-	r.says(n.Sliver, "ls /sys/class/net | grep -c ^eth", "1")
+	if !r.s.Given {
+		r.says(n.Sliver, "ls /sys/class/net | grep -c ^eth", "1")
+	}
 }
 
 func testSlicesApart(t *testing.T, r *rig) {

@@ -12,6 +12,26 @@ import (
 	"testing"
 )
 
+// becomesRoot checks that a user becomes root as the driver promises, or not
+// at all.
+func (r *rig) becomesRoot(d door, p person) {
+	r.t.Helper()
+	if r.s.Plain {
+		for _, command := range []string{"sudo -n id -u", "su -c 'id -u' </dev/null"} {
+			if out, err := d.ssh(p, p.user.Login, command); err == nil {
+				r.t.Errorf("%s becomes root by %s: %s", p.user.Login, command, out)
+			}
+		}
+		if out, err := d.ssh(p, "root", "id -u"); err == nil {
+			r.t.Errorf("%s logs in as root: %s", p.user.Login, out)
+		}
+		return
+	}
+	if out, err := r.asRoot(d, p, "id -u"); err != nil || out != "0" {
+		r.t.Errorf("%s becomes root: %q, %v", p.user.Login, out, err)
+	}
+}
+
 // asRoot runs a command as root the way that users of the driver's nodes do.
 func (r *rig) asRoot(d door, p person, command string) (string, error) {
 	if r.s.Sudo {
@@ -32,9 +52,7 @@ func testUsers(t *testing.T, r *rig) {
 		if want := p.user.Login + "\n" + home + "\n" + home; err != nil || out != want {
 			t.Errorf("login as %s: %q, %v; want %q", p.user.Login, out, err, want)
 		}
-		if out, err := r.asRoot(door, p, "id -u"); err != nil || out != "0" {
-			t.Errorf("%s becomes root: %q, %v", p.user.Login, out, err)
-		}
+		r.becomesRoot(door, p)
 	}
 	var exit *exec.ExitError
 	if _, err := door.ssh(ann, "ann", "exit 5"); !errors.As(err, &exit) || exit.ExitCode() != 5 {
@@ -72,9 +90,7 @@ func testUsers(t *testing.T, r *rig) {
 		if out, err := door.ssh(p, p.user.Login, "id -un"); err != nil || out != p.user.Login {
 			t.Errorf("login as %s: %q, %v", p.user.Login, out, err)
 		}
-		if out, err := r.asRoot(door, p, "id -u"); err != nil || out != "0" {
-			t.Errorf("%s becomes root: %q, %v", p.user.Login, out, err)
-		}
+		r.becomesRoot(door, p)
 	}
 	r.says(n.Sliver, "id bob-2 >/dev/null 2>&1 || echo none", "none")
 
