@@ -20,6 +20,7 @@ import (
 	"croft/languages"
 	"croft/mapping"
 	"croft/slivers"
+	"croft/startup"
 	"croft/urn"
 )
 
@@ -51,6 +52,7 @@ type Config struct {
 	Entrances Entrances
 	Gateway   Gateway // the SSH gateway; the zero one is none
 	Leases    Leases
+	Installs  startup.Fetcher // gets the archives of start-up graphs; its zero value will do
 	Clock     func() time.Time
 	Random    io.Reader
 	Log       *slog.Logger

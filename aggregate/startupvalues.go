@@ -3,6 +3,8 @@ package aggregate
 import (
 	"fmt"
 	"maps"
+	"net"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +13,28 @@ import (
 	"croft/slivers"
 	"croft/startup"
 )
+
+// ownAddress says of an address of this machine that nothing may be fetched
+// from it, unless a node of the slice has the same one on a link.
+func (g *graph) ownAddress(a netip.Addr) string {
+	for _, v := range g.nodes {
+		for _, i := range v.Node.Interfaces {
+			if slices.ContainsFunc(i.Addresses, func(p netip.Prefix) bool { return p.Addr() == a }) {
+				return ""
+			}
+		}
+	}
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return "not known to be none of the manager's"
+	}
+	for _, own := range list {
+		if p, err := netip.ParsePrefix(own.String()); err == nil && p.Addr().Unmap() == a {
+			return "the manager's"
+		}
+	}
+	return ""
+}
 
 // environment resolves the variables that a step of a node gets.
 func (g *graph) environment(v *slivers.Sliver, task *request.Step) ([]startup.Variable, error) {
