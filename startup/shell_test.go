@@ -270,7 +270,7 @@ func TestStepsOfOtherAccounts(t *testing.T) {
 	}
 	a := startup.Attempt{Step: "s", Number: 1}
 	r := launch(t, n, a, "nobody", command(`id -u; echo "$USER"; echo K=V >> $CROFT_OUTPUTS; echo out >&2
-ls $CROFT_STEP_DIR; echo 0 > $CROFT_STEP_DIR/status; touch $CROFT_STEP_DIR/claim/x; true`))
+ls $CROFT_STEP_DIR; echo 0 > ${CROFT_STEP_DIR}status; touch ${CROFT_STEP_DIR}claim/x; true`))
 	out := string(r.Output.Head)
 	if !strings.HasPrefix(out, u.Uid+"\nnobody\nout\n") || r.Outputs["K"] != "V" || r.Status != 0 {
 		t.Errorf("status %d, output %q, outputs %q", r.Status, out, r.Outputs)

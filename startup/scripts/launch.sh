@@ -6,7 +6,7 @@ umask 066
 mkdir -p "$dir" && cd "$dir" || exit 1
 if [ ! -d claim ]; then
 	cat > command.$$ && mv command.$$ command || exit 1
-	export CROFT_STEP_DIR="$dir"
+	export CROFT_STEP_DIR="$dir/"
 	if command -v setsid >/dev/null; then
 		setsid /bin/sh -c "$supervise" croft-step "$dir" "$account" "$mode" 3>&1 >/dev/null 2>&1 </dev/null &
 	else
