@@ -42,7 +42,7 @@ type Entrances interface {
 	Close(node urn.URN)
 }
 
-// Config is what a Service works with. All members but Gateway are needed.
+// Config is what a Service works with. All members but Gateway and Reconcile are needed.
 type Config struct {
 	Inventory func() *inventory.Snapshot // the testbed as declared now
 	Languages languages.Set
@@ -56,6 +56,9 @@ type Config struct {
 	Clock     func() time.Time
 	Random    io.Reader
 	Log       *slog.Logger
+	// Reconcile is how often the machines are compared with the store; zero
+	// leaves it at a minute.
+	Reconcile time.Duration
 }
 
 // Service is an aggregate. Its methods may be called by many at once; calls on
@@ -76,6 +79,7 @@ type Service struct {
 	keepers  sync.WaitGroup
 	working  *workers
 	starting *starter
+	mending  *reconciler
 	expiries chan struct{} // that something expires at another time than before
 }
 
@@ -84,6 +88,7 @@ func New(c Config) *Service {
 	s := &Service{Config: c, slices: newLocks(), expiries: make(chan struct{}, 1)}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.working = newWorkers(s)
+	s.mending = &reconciler{Service: s, repairs: map[urn.URN][]time.Time{}}
 	s.access = newAccess(s)
 	s.Store = watchedStore{c.Store, s.access}
 	s.starting = newStarter(s)
@@ -93,14 +98,11 @@ func New(c Config) *Service {
 // Start reconciles the machines with the store and sets the keepers going.
 // The service may be called before Start has returned.
 func (s *Service) Start(ctx context.Context) error {
-	if err := s.reconcile(ctx); err != nil {
+	if err := s.mending.run(ctx, true); err != nil {
 		return err
 	}
-	s.keepers.Add(1)
-	go func() {
-		defer s.keepers.Done()
-		s.expire()
-	}()
+	s.keepers.Go(s.expire)
+	s.keepers.Go(s.mending.keep)
 	return nil
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// atOnce bounds the driver operations under way.
+	// atOnce bounds the operations that one driver has under way.
 	atOnce = 8
 	// operationTime bounds one of them, unless the driver says otherwise.
 	operationTime = 2 * time.Minute
@@ -26,7 +26,7 @@ const (
 // a restarted aggregate goes on where the last one was stopped.
 type workers struct {
 	service *Service
-	slots   chan struct{}
+	slots   map[string]chan struct{} // by driver: one that is slow holds up no other
 
 	mu     sync.Mutex
 	closed bool
@@ -41,9 +41,27 @@ type worker struct {
 }
 
 func newWorkers(s *Service) *workers {
-	return &workers{
-		service: s, slots: make(chan struct{}, atOnce),
+	w := &workers{
+		service: s, slots: map[string]chan struct{}{},
 		of: map[urn.URN]*worker{}, failed: map[urn.URN]time.Duration{},
+	}
+	for name := range s.Drivers {
+		w.slots[name] = make(chan struct{}, atOnce)
+	}
+	return w
+}
+
+// slot waits until a driver may have one more operation under way.
+func (w *workers) slot(ctx context.Context, driver string) (free func(), err error) {
+	slots := w.slots[driver]
+	if slots == nil {
+		return func() {}, nil // it is not running: the operation fails at once
+	}
+	select {
+	case slots <- struct{}{}:
+		return func() { <-slots }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 }
 
@@ -132,13 +150,15 @@ func (w *workers) each(list []slivers.Sliver, do func(v *slivers.Sliver) error) 
 	errs := make([]error, len(list))
 	var group sync.WaitGroup
 	for i := range list {
-		w.slots <- struct{}{}
-		group.Add(1)
-		go func() {
-			defer group.Done()
-			defer func() { <-w.slots }()
+		group.Go(func() {
+			free, err := w.slot(w.service.ctx, driverName(&list[i]))
+			if err != nil {
+				errs[i] = err
+				return
+			}
+			defer free()
 			errs[i] = do(&list[i])
-		}()
+		})
 	}
 	group.Wait()
 	for _, err := range errs {
@@ -199,10 +219,13 @@ func (s *Service) round(ctx context.Context, slice urn.URN) (more bool, err erro
 
 // operationTime bounds one operation on a sliver.
 func (s *Service) operationTime(v *slivers.Sliver) time.Duration {
-	if d, err := s.driver(v); err == nil {
-		if t, ok := d.(drivers.TimeTaker); ok {
-			return max(operationTime, t.OperationTime())
-		}
+	return s.driverTime(driverName(v))
+}
+
+// driverTime bounds one operation of a driver.
+func (s *Service) driverTime(name string) time.Duration {
+	if t, ok := s.Drivers[name].(drivers.TimeTaker); ok {
+		return max(operationTime, t.OperationTime())
 	}
 	return operationTime
 }

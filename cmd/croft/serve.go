@@ -142,7 +142,7 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 			Allocated: time.Duration(conf.Leases.Allocated), AllocatedMax: min(allocatedMax, time.Duration(conf.Leases.Max)),
 			Provisioned: time.Duration(conf.Leases.Provisioned), ProvisionedMax: time.Duration(conf.Leases.Max),
 		},
-		Clock: time.Now, Random: rand.Reader, Log: log,
+		Clock: time.Now, Random: rand.Reader, Log: log, Reconcile: time.Duration(conf.Reconcile),
 	})
 	defer service.Close()
 	if err := service.Start(ctx); err != nil {

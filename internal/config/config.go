@@ -29,6 +29,9 @@ type Config struct {
 	Database  string `yaml:"database"`  // file of the SQLite store
 	State     string `yaml:"state"`     // folder that the drivers keep nodes in
 
+	// Reconcile is how often the machines are compared with the store.
+	Reconcile Duration `yaml:"reconcile"`
+
 	Leases   Leases   `yaml:"leases"`
 	Limits   Limits   `yaml:"limits"`
 	Logins   Logins   `yaml:"logins"`
@@ -177,6 +180,7 @@ func defaults() Config {
 		Inventory: "inventory.yaml",
 		Database:  "state/croft.db",
 		State:     "state/nodes",
+		Reconcile: Duration(time.Minute),
 		Leases: Leases{
 			Allocated:   Duration(10 * time.Minute),
 			Provisioned: Duration(24 * time.Hour),

@@ -169,6 +169,9 @@ func (v *validator) check(written, c *Config) {
 		}
 	}
 	v.files(written)
+	if c.Reconcile.Std() < time.Second {
+		v.fail("reconcile", "%s is too often", c.Reconcile)
+	}
 	v.leases(c.Leases)
 	v.limits(c.Limits)
 	v.logins(written.Logins)
