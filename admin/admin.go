@@ -7,8 +7,11 @@
 //	GET  /slices                 []Slice
 //	GET  /slivers[?slice=URN]    []Sliver
 //	GET  /strays                 []Stray
+//	GET  /hosts                  []Host
+//	GET  /machines               Machines
 //	GET  /events?slice=URN       []Event
 //	POST /shutdown, /lift        Name{slice}
+//	POST /drain, /undrain        Name{host}
 //	POST /delete                 Name{slice or sliver} → []Sliver
 package admin
 
@@ -51,6 +54,7 @@ type Sliver struct {
 	Expires     time.Time        `json:"expires"`
 	Login       string           `json:"login,omitempty"` // host:port of its SSH server
 	Users       []string         `json:"users,omitempty"` // accounts
+	Left        string           `json:"left,omitempty"`  // of one that was deleted by force: what may still be there
 }
 
 // Event is something that happened to a sliver.
@@ -66,7 +70,9 @@ type Event struct {
 
 // Name says what a command is about.
 type Name struct {
-	URN urn.URN `json:"urn"`
+	URN    urn.URN `json:"urn"`
+	Reason string  `json:"reason,omitempty"` // of a drain
+	Force  bool    `json:"force,omitempty"`  // of a deletion: also what cannot be removed
 }
 
 // failure is the answer to what was not done.

@@ -185,21 +185,21 @@ func TestOperator(t *testing.T) {
 	if err := d.Lift(ctx, slice); err != nil {
 		t.Error(err)
 	}
-	if gone, err := d.Delete(ctx, made[0]); err != nil || len(gone) != 1 || gone[0].URN != made[0] {
+	if gone, err := d.Delete(ctx, made[0], false); err != nil || len(gone) != 1 || gone[0].URN != made[0] {
 		t.Errorf("deleting a sliver: %+v, %v", gone, err)
 	}
 	if err := d.Shutdown(ctx, slice); err != nil {
 		t.Error(err)
 	}
-	if gone, err := d.Delete(ctx, slice); err != nil || len(gone) != 1 {
+	if gone, err := d.Delete(ctx, slice, false); err != nil || len(gone) != 1 {
 		t.Errorf("deleting from a slice that is shut down: %+v, %v", gone, err)
 	}
 	if events, err := d.Events(ctx, urn.MustParse(two)); err != nil || len(events) == 0 {
 		t.Errorf("events: %+v, %v", events, err)
 	}
-	_, err = d.Delete(ctx, slice)
+	_, err = d.Delete(ctx, slice, false)
 	d.wantCode("deleting again", err, wire.SearchFailed)
-	_, err = d.Delete(ctx, made[0])
+	_, err = d.Delete(ctx, made[0], false)
 	d.wantCode("deleting a sliver again", err, wire.SearchFailed)
 	unknown := urn.MustParse("urn:publicid:IDN+example.org+slice+unknown")
 	d.wantCode("lifting an unknown slice", d.Lift(ctx, unknown), wire.SearchFailed)
@@ -213,7 +213,7 @@ func TestOperator(t *testing.T) {
 		t.Errorf("shutting down a slice before it has anything: %v", err)
 	}
 
-	if _, err := d.Delete(ctx, urn.MustParse(two)); err != nil {
+	if _, err := d.Delete(ctx, urn.MustParse(two), false); err != nil {
 		t.Error(err)
 	}
 	if events, err := d.Events(ctx, urn.MustParse(two)); err != nil || len(events) == 0 {
@@ -221,6 +221,46 @@ func TestOperator(t *testing.T) {
 	}
 	for _, want := range []string{"method=shutdown code=SUCCESS", "method=lift code=SUCCESS", "method=delete code=SUCCESS",
 		"on=" + one, "method=lift code=REFUSED", `caller="user `} {
+		if !strings.Contains(d.log.String(), want) {
+			t.Errorf("the log has no %s:\n%s", want, d.log.String())
+		}
+	}
+}
+
+func TestHosts(t *testing.T) {
+	d := newDoor(t, filepath.Join(t.TempDir(), "admin.sock"))
+	ctx := t.Context()
+	made := d.reserve(one, "a", "b")
+	host, err := d.FindHost(ctx, "HOST1")
+	if err != nil || host.Name != "host1" {
+		t.Fatalf("finding a host: %v, %v", host, err)
+	}
+	if _, err := d.FindHost(ctx, "host2"); err == nil {
+		t.Error("host2 is a host")
+	}
+	want := func(state, why string) {
+		t.Helper()
+		list, err := d.Hosts(ctx)
+		if err != nil || len(list) != 1 || list[0].State != state || list[0].Why != why || len(list[0].Slivers) != 2 ||
+			list[0].Slivers[0].URN != made[0] || list[0].Capacity.Cores != 4 || list[0].Capacity.Memory != 4096 {
+			t.Errorf("hosts: %+v, %v; want it %s: %s", list, err, state, why)
+		}
+	}
+	want("in service", "")
+	if err := d.Drain(ctx, host, "new disks"); err != nil {
+		t.Error(err)
+	}
+	want("drained", "new disks")
+	if err := d.Undrain(ctx, host); err != nil {
+		t.Error(err)
+	}
+	want("in service", "")
+	d.wantCode("undraining again", d.Undrain(ctx, host), wire.SearchFailed)
+	d.wantCode("draining a slice", d.Drain(ctx, urn.MustParse(one), ""), wire.SearchFailed)
+	if m, err := d.Machines(ctx); err != nil || len(m.Things) != 0 || m.Things == nil || m.Silent == nil {
+		t.Errorf("machines: %+v, %v", m, err)
+	}
+	for _, want := range []string{"method=drain code=SUCCESS", `reason="new disks"`, "method=undrain code=SUCCESS", "on=" + host.String()} {
 		if !strings.Contains(d.log.String(), want) {
 			t.Errorf("the log has no %s:\n%s", want, d.log.String())
 		}

@@ -56,17 +56,18 @@ func (c *Client) Events(ctx context.Context, slice urn.URN) (list []Event, err e
 
 // Shutdown stops a slice and closes it to its users.
 func (c *Client) Shutdown(ctx context.Context, slice urn.URN) error {
-	return c.post(ctx, "shutdown", slice, new(Name))
+	return c.post(ctx, "shutdown", Name{URN: slice}, new(Name))
 }
 
 // Lift opens a slice again.
 func (c *Client) Lift(ctx context.Context, slice urn.URN) error {
-	return c.post(ctx, "lift", slice, new(Name))
+	return c.post(ctx, "lift", Name{URN: slice}, new(Name))
 }
 
 // Delete gives back a slice's slivers, or one sliver, and returns what that was.
-func (c *Client) Delete(ctx context.Context, name urn.URN) (list []Sliver, err error) {
-	err = c.post(ctx, "delete", name, &list)
+// With force it also forgets what cannot be removed.
+func (c *Client) Delete(ctx context.Context, name urn.URN, force bool) (list []Sliver, err error) {
+	err = c.post(ctx, "delete", Name{URN: name, Force: force}, &list)
 	return list, err
 }
 
@@ -97,6 +98,23 @@ func (c *Client) Find(ctx context.Context, text string) (urn.URN, error) {
 	return urn.URN{}, fmt.Errorf("%d slices are called %s: say which by its URN (%s)", len(found), text, strings.Join(names, ", "))
 }
 
+// FindHost finds the host that is meant by a URN, or by its name.
+func (c *Client) FindHost(ctx context.Context, text string) (urn.URN, error) {
+	if strings.Contains(text, ":") {
+		return urn.Parse(text)
+	}
+	list, err := c.Hosts(ctx)
+	if err != nil {
+		return urn.URN{}, err
+	}
+	for _, h := range list {
+		if strings.EqualFold(h.Name, text) {
+			return h.URN, nil
+		}
+	}
+	return urn.URN{}, fmt.Errorf("there is no host %s (croft admin hosts lists them)", text)
+}
+
 func (c *Client) get(ctx context.Context, action string, slice urn.URN, into any) error {
 	query := ""
 	if !slice.IsZero() {
@@ -105,8 +123,8 @@ func (c *Client) get(ctx context.Context, action string, slice urn.URN, into any
 	return c.do(ctx, http.MethodGet, action+query, nil, into)
 }
 
-func (c *Client) post(ctx context.Context, action string, name urn.URN, into any) error {
-	body, err := json.Marshal(Name{name})
+func (c *Client) post(ctx context.Context, action string, name Name, into any) error {
+	body, err := json.Marshal(name)
 	if err != nil {
 		return err
 	}

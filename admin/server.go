@@ -75,43 +75,57 @@ type callerKey struct{}
 // the user that this process runs as.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
-	handle := func(pattern, action string, do func(r *http.Request, about urn.URN) (any, error)) {
+	handle := func(pattern, action string, do func(r *http.Request, about Name) (any, error)) {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { s.answer(w, r, action, do) })
 	}
-	handle("GET /slices", "slices", func(r *http.Request, _ urn.URN) (any, error) {
+	handle("GET /slices", "slices", func(r *http.Request, _ Name) (any, error) {
 		list, err := s.Service.Slices(r.Context())
 		return convert(list, sliceOf), err
 	})
-	handle("GET /slivers", "slivers", func(r *http.Request, slice urn.URN) (any, error) {
-		list, err := s.Service.Slivers(r.Context(), slice)
+	handle("GET /slivers", "slivers", func(r *http.Request, slice Name) (any, error) {
+		list, err := s.Service.Slivers(r.Context(), slice.URN)
 		return convert(list, sliverOf), err
 	})
-	handle("GET /strays", "strays", func(r *http.Request, _ urn.URN) (any, error) {
+	handle("GET /strays", "strays", func(r *http.Request, _ Name) (any, error) {
 		list, err := s.Service.Strays(r.Context())
 		return convert(list, strayOf), err
 	})
-	handle("GET /events", "events", func(r *http.Request, slice urn.URN) (any, error) {
-		list, err := s.Service.Events(r.Context(), slice)
+	handle("GET /events", "events", func(r *http.Request, slice Name) (any, error) {
+		list, err := s.Service.Events(r.Context(), slice.URN)
 		return convert(list, eventOf), err
 	})
-	handle("POST /shutdown", "shutdown", func(r *http.Request, slice urn.URN) (any, error) {
-		return Name{slice}, s.Service.Halt(r.Context(), slice)
+	handle("POST /shutdown", "shutdown", func(r *http.Request, slice Name) (any, error) {
+		return slice, s.Service.Halt(r.Context(), slice.URN)
 	})
-	handle("POST /lift", "lift", func(r *http.Request, slice urn.URN) (any, error) {
-		return Name{slice}, s.Service.LiftShutdown(r.Context(), slice)
+	handle("POST /lift", "lift", func(r *http.Request, slice Name) (any, error) {
+		return slice, s.Service.LiftShutdown(r.Context(), slice.URN)
 	})
-	handle("POST /delete", "delete", func(r *http.Request, name urn.URN) (any, error) {
-		list, err := s.Service.Free(r.Context(), name)
-		return convert(list, sliverOf), err
+	handle("POST /delete", "delete", func(r *http.Request, name Name) (any, error) {
+		list, err := s.Service.Free(r.Context(), name.URN, name.Force)
+		return convert(list, freedOf), err
+	})
+	handle("GET /hosts", "hosts", func(r *http.Request, _ Name) (any, error) {
+		list, err := s.Service.Hosts(r.Context())
+		return convert(list, hostOf), err
+	})
+	handle("GET /machines", "machines", func(r *http.Request, _ Name) (any, error) {
+		list, silent, err := s.Service.Compare(r.Context())
+		return Machines{Things: convert(list, thingOf), Silent: append([]string{}, silent...)}, err
+	})
+	handle("POST /drain", "drain", func(r *http.Request, host Name) (any, error) {
+		return host, s.Service.Drain(r.Context(), host.URN, host.Reason)
+	})
+	handle("POST /undrain", "undrain", func(r *http.Request, host Name) (any, error) {
+		return host, s.Service.Undrain(r.Context(), host.URN)
 	})
 	return mux
 }
 
 // answer does one call, and writes its line of the audit log.
-func (s *Server) answer(w http.ResponseWriter, r *http.Request, action string, do func(*http.Request, urn.URN) (any, error)) {
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, action string, do func(*http.Request, Name) (any, error)) {
 	began := s.Clock()
 	who, ok := r.Context().Value(callerKey{}).(caller)
-	var about urn.URN
+	var about Name
 	var value any
 	err := errNobody
 	switch {
@@ -130,8 +144,14 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, action string, d
 		slog.String("api", "admin"), slog.String("method", action), slog.String("code", code.String()),
 		slog.Duration("took", s.Clock().Sub(began)), slog.String("caller", fmt.Sprintf("user %d", who.uid)),
 	}
-	if !about.IsZero() {
-		attrs = append(attrs, slog.String("on", about.String()))
+	if !about.URN.IsZero() {
+		attrs = append(attrs, slog.String("on", about.URN.String()))
+	}
+	if about.Force {
+		attrs = append(attrs, slog.Bool("force", true))
+	}
+	if about.Reason != "" {
+		attrs = append(attrs, slog.String("reason", about.Reason))
 	}
 	if err != nil {
 		attrs = append(attrs, slog.String("error", err.Error()))
@@ -152,28 +172,28 @@ var errNobody = errors.New("only root and the user that the server runs as may d
 type badName struct{ error }
 
 // name reads what a call is about; nothing for all there is.
-func name(r *http.Request) (urn.URN, error) {
+func name(r *http.Request) (Name, error) {
 	var n Name
 	if r.Method == http.MethodGet {
 		text := r.URL.Query().Get("slice")
 		if text == "" {
-			return n.URN, nil
+			return n, nil
 		}
 		var err error
 		if n.URN, err = urn.Parse(text); err != nil {
-			return n.URN, badName{err}
+			return n, badName{err}
 		}
-		return n.URN, nil
+		return n, nil
 	}
 	d := json.NewDecoder(http.MaxBytesReader(nil, r.Body, maxCall))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&n); err != nil {
-		return n.URN, badName{fmt.Errorf("reading what the call is about: %w", err)}
+		return n, badName{fmt.Errorf("reading what the call is about: %w", err)}
 	}
 	if n.URN.IsZero() {
-		return n.URN, badName{errors.New("no URN")}
+		return n, badName{errors.New("no URN")}
 	}
-	return n.URN, nil
+	return n, nil
 }
 
 func codeOf(err error) wire.Code {

@@ -189,8 +189,8 @@ func (s *Service) reach(ctx context.Context, key, name string, port int) (*Visit
 			names = append(names, d.node.URN.Name)
 		}
 		return nil, refuse(BadArgs, "%d nodes are called %s: name one by its sliver (%s)", len(found), strconv.Quote(name), strings.Join(names, ", "))
-	case port != sshPort:
-		return nil, refuse(Forbidden, "port %d of %s is not open through the gateway, only %d is", port, strconv.Quote(name), sshPort)
+	case !portOpen(found[0].node, port):
+		return nil, refuse(Forbidden, "port %d of %s is not open through the gateway: %d is, and the ports that the request asked for", port, strconv.Quote(name), sshPort)
 	}
 	node := found[0].node
 	open, cut := context.WithCancelCause(s.ctx)
@@ -222,6 +222,13 @@ func (s *Service) reach(ctx context.Context, key, name string, port int) (*Visit
 			return c, err
 		},
 	}, nil
+}
+
+// portOpen reports whether a port of a node is open to those who may log in.
+func portOpen(v *slivers.Sliver, port int) bool {
+	return port == sshPort || slices.ContainsFunc(v.Node.Ports, func(p slivers.Port) bool {
+		return p.Number == port && (p.Protocol == "" || p.Protocol == "tcp")
+	})
 }
 
 // isCalled reports whether a node has a name.

@@ -140,7 +140,7 @@ func TestVisitsAreCut(t *testing.T) {
 			return b.Halt(context.Background(), slice)
 		}, errShutDown},
 		{"freed by the operator", func(b *bed, _ *credentials.Principal, slice urn.URN) error {
-			_, err := b.Free(context.Background(), slice)
+			_, err := b.Free(context.Background(), slice, false)
 			return err
 		}, errGone},
 		{"key taken away", func(b *bed, p *credentials.Principal, slice urn.URN) error {

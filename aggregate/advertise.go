@@ -81,7 +81,7 @@ type adCache struct {
 type keptAd struct {
 	ad        *rspec.Ad
 	occupancy int64
-	ailing    string // hosts out of order
+	closed    string // hosts that take no new nodes
 	made      time.Time
 }
 
@@ -121,14 +121,14 @@ func (s *Service) advertise(_ context.Context, p *credentials.Principal, o Adver
 		s.ads.digest, s.ads.catalogue, s.ads.of = snapshot.Digest, c, map[bool]keptAd{}
 	}
 	occupancy := s.Store.Occupancy()
-	ailing := s.Ailing()
-	ill, names := reasons(ailing), namesOf(ailing)
+	closed := s.closed()
+	names := namesOf(closed)
 	kept := s.ads.of[o.Available]
-	if kept.ad == nil || kept.occupancy != occupancy.Version || kept.ailing != names || now.Sub(kept.made) > adAge {
-		kept = keptAd{occupancy: occupancy.Version, ailing: names, made: now, ad: s.ads.catalogue.Ad(kept.ad,
+	if kept.ad == nil || kept.occupancy != occupancy.Version || kept.closed != names || now.Sub(kept.made) > adAge {
+		kept = keptAd{occupancy: occupancy.Version, closed: names, made: now, ad: s.ads.catalogue.Ad(kept.ad,
 			func(h *inventory.Host) bool {
-				_, isIll := ill[h.ID.Canonical()]
-				return !isIll && available(h, occupancy)
+				_, isClosed := closed[h.ID.Canonical()]
+				return !isClosed && available(h, occupancy)
 			},
 			rspec.AdvertisementOptions{AvailableOnly: o.Available, Now: now})}
 		s.ads.of[o.Available] = kept

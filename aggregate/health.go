@@ -22,19 +22,28 @@ func (s *Service) Ailing() []drivers.Ailing {
 	return list
 }
 
-// inService is the inventory as it is to be mapped on: hosts that are out of
-// order now are out of service.
+// closed tells which hosts, by canonical URN, take no new nodes though the
+// inventory has them in service, and why.
+func (s *Service) closed() map[urn.URN]string {
+	why := reasons(s.Ailing())
+	for _, d := range s.drains.list() {
+		why[d.Host.Canonical()] = drainedBecause(d)
+	}
+	return why
+}
+
+// inService is the inventory as it is to be mapped on: hosts that take no new
+// nodes now are out of service.
 func (s *Service) inService(snapshot *inventory.Snapshot) *inventory.Snapshot {
-	ailing := s.Ailing()
-	if len(ailing) == 0 {
+	why := s.closed()
+	if len(why) == 0 {
 		return snapshot
 	}
-	why := reasons(ailing)
 	changed := *snapshot
 	changed.Hosts = slices.Clone(snapshot.Hosts)
 	for i := range changed.Hosts {
 		h := &changed.Hosts[i]
-		if reason, ill := why[h.ID.Canonical()]; ill && h.OutOfService == "" {
+		if reason, closed := why[h.ID.Canonical()]; closed && h.OutOfService == "" {
 			h.OutOfService = reason
 		}
 	}
@@ -50,11 +59,12 @@ func reasons(ailing []drivers.Ailing) map[urn.URN]string {
 	return why
 }
 
-// namesOf are the hosts of a list, as one text that tells lists apart.
-func namesOf(ailing []drivers.Ailing) string {
+// namesOf are some hosts, as one text that tells sets apart.
+func namesOf(hosts map[urn.URN]string) string {
 	var names []string
-	for _, a := range ailing {
-		names = append(names, a.Host.Canonical().String())
+	for h := range hosts {
+		names = append(names, h.String())
 	}
+	slices.Sort(names)
 	return strings.Join(names, "\n")
 }

@@ -72,6 +72,7 @@ type Service struct {
 	ads     adCache
 
 	access *access
+	drains drains
 
 	// Keepers.
 	ctx      context.Context
@@ -98,6 +99,9 @@ func New(c Config) *Service {
 // Start reconciles the machines with the store and sets the keepers going.
 // The service may be called before Start has returned.
 func (s *Service) Start(ctx context.Context) error {
+	if err := s.drains.read(ctx, s.Store); err != nil {
+		return err
+	}
 	if err := s.mending.run(ctx, true); err != nil {
 		return err
 	}

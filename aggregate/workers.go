@@ -392,6 +392,16 @@ func (s *Service) remove(ctx context.Context, v *slivers.Sliver) error {
 	if err == nil {
 		err = d.Remove(ctx, v.URN)
 	}
+	if err != nil && s.ctx.Err() == nil {
+		// So that the operator sees what stands in the way.
+		noted := s.Store.Update(context.WithoutCancel(ctx), []urn.URN{v.URN}, func(held []*slivers.Sliver) error {
+			for _, h := range held {
+				h.Fault = err.Error()
+			}
+			return nil
+		})
+		err = errors.Join(err, noted)
+	}
 	if err != nil {
 		return fmt.Errorf("removing %s %s: %w", v.Kind, v.URN, err)
 	}

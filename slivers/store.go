@@ -71,6 +71,16 @@ type Store interface {
 	// StepOutput returns what a step has written, or ErrNotFound.
 	StepOutput(ctx context.Context, step StepID) (StepOutput, error)
 
+	// Drain records that a host takes no new slivers; of a host that is
+	// drained already it changes the reason.
+	Drain(ctx context.Context, d Drain) error
+
+	// Undrain ends that, or returns ErrNotFound.
+	Undrain(ctx context.Context, host urn.URN) error
+
+	// Drains lists the hosts that are drained, in the order of their names.
+	Drains(ctx context.Context) ([]Drain, error)
+
 	// Events returns what happened to the slivers of a slice, the oldest first.
 	Events(ctx context.Context, slice urn.URN) ([]Event, error)
 
@@ -93,6 +103,14 @@ type Reservation struct {
 	// are what they do, in the same order.
 	Steps []Step
 	Tasks []request.Step
+}
+
+// Drain says that the operator lets no new slivers on a host. What is there
+// stays.
+type Drain struct {
+	Host   urn.URN
+	Reason string
+	Since  time.Time
 }
 
 // Event is a change of state of a sliver.

@@ -65,11 +65,47 @@ are, also past their end, until croft admin lift or croft admin delete.`,
 started; what would have ended meanwhile ends now.`,
 		Args: cobra.ExactArgs(1),
 	}, a.adminOnSlice("is open again", (*admin.Client).Lift))
-	add(&cobra.Command{
+	var force bool
+	remove := &cobra.Command{
 		Use: "delete SLICE|SLIVER", Short: "Give back a slice's slivers, or one sliver",
-		Example: "  croft admin delete exp1\n  croft admin delete urn:publicid:IDN+example.org+sliver+…",
+		Long: `Give back a slice's slivers, or one sliver, also of a slice that is shut down.
+
+Its host stays taken until the driver has removed it. With --force, what cannot
+be removed within some seconds, for its machine does not answer any more, is
+forgotten: the host is free again, and LEFT says what may still be there.`,
+		Example: "  croft admin delete exp1\n  croft admin delete --force urn:publicid:IDN+example.org+sliver+…",
 		Args:    cobra.ExactArgs(1),
-	}, a.adminDelete)
+	}
+	remove.Flags().BoolVar(&force, "force", false, "also forget what cannot be removed")
+	add(remove, func(cmd *cobra.Command, d *admin.Client, args []string) error {
+		return a.adminDelete(cmd, d, args[0], force)
+	})
+	add(&cobra.Command{
+		Use: "hosts", Short: "List the hosts: whether they take nodes, what is free, and what runs there",
+		Args: cobra.NoArgs,
+	}, a.adminHosts)
+	add(&cobra.Command{
+		Use: "machines", Short: "Compare what is on the machines with what should be",
+		Long: `List what the drivers have, and how it differs from what the store says. A server
+that runs mends such differences by itself (reconcile in croft.yaml).`,
+		Args: cobra.NoArgs,
+	}, a.adminMachines)
+	var reason string
+	drain := &cobra.Command{
+		Use: "drain HOST", Short: "Let no new slivers on a host",
+		Long: `Let no new slivers on a host; what is there stays until its leases end. It is
+advertised as unavailable, also after a restart, until croft admin undrain.`,
+		Example: "  croft admin drain pc17 --reason 'new disks on Monday'",
+		Args:    cobra.ExactArgs(1),
+	}
+	drain.Flags().StringVar(&reason, "reason", "", "why, for those who ask for the host")
+	add(drain, func(cmd *cobra.Command, d *admin.Client, args []string) error {
+		return a.adminOnHost(cmd, d, args[0], "takes no new slivers", func(host urn.URN) error { return d.Drain(cmd.Context(), host, reason) })
+	})
+	add(&cobra.Command{Use: "undrain HOST", Short: "Let new slivers on a host again", Args: cobra.ExactArgs(1)},
+		func(cmd *cobra.Command, d *admin.Client, args []string) error {
+			return a.adminOnHost(cmd, d, args[0], "takes new slivers", func(host urn.URN) error { return d.Undrain(cmd.Context(), host) })
+		})
 	return c
 }
 
@@ -170,14 +206,22 @@ func (a *app) adminOnSlice(done string, do func(*admin.Client, context.Context, 
 	}
 }
 
-func (a *app) adminDelete(cmd *cobra.Command, d *admin.Client, args []string) error {
-	name, err := d.Find(cmd.Context(), args[0])
+func (a *app) adminDelete(cmd *cobra.Command, d *admin.Client, text string, force bool) error {
+	name, err := d.Find(cmd.Context(), text)
 	if err != nil {
 		return err
 	}
-	list, err := d.Delete(cmd.Context(), name)
+	list, err := d.Delete(cmd.Context(), name, force)
 	if err != nil || a.json {
 		return a.jsonOr(list, err)
 	}
-	return a.writeAdminSlivers(list)
+	if err := a.writeAdminSlivers(list); err != nil {
+		return err
+	}
+	for _, s := range list {
+		if s.Left != "" {
+			a.warn("%s: %s", s.URN, s.Left)
+		}
+	}
+	return nil
 }

@@ -26,11 +26,13 @@ var (
 	schema string
 	//go:embed steps.sql
 	stepsSchema string
+	//go:embed drains.sql
+	drainsSchema string
 )
 
 // migrations bring a database from one user_version to the next; the first
 // one makes it. What stands here is never changed, only added to.
-func migrations() []string { return []string{schema, stepsSchema} }
+func migrations() []string { return []string{schema, stepsSchema, drainsSchema} }
 
 // Store implements slivers.Store. One process at a time may have a database
 // open; Open's caller sees to that.

@@ -269,6 +269,8 @@ func Run(t *testing.T, make func(t *testing.T) Subject) {
 		}
 	})
 
+	t.Run("drains", func(t *testing.T) { testDrains(t, make(t)) })
+
 	t.Run("many slivers in one call", func(t *testing.T) {
 		s := make(t).Store
 		var list []slivers.Sliver
