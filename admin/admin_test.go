@@ -90,7 +90,7 @@ func newDoor(t *testing.T, socket string) *door {
 		t.Fatal(err)
 	}
 	service := aggregate.New(aggregate.Config{
-		Inventory: func() *inventory.Snapshot { return snapshot }, Languages: languages.Set{rspec.Language{}}, Mapper: mapping.Greedy{},
+		Inventory: func() *inventory.Snapshot { return snapshot }, Languages: languages.Set{rspec.Language{}}, Mapper: new(mapping.Optimizer),
 		Store: d.store, Drivers: map[string]drivers.Driver{"simulated": driver}, Entrances: closedEntrances{},
 		Leases: aggregate.Leases{Allocated: time.Hour, AllocatedMax: time.Hour, Provisioned: time.Hour, ProvisionedMax: time.Hour},
 		Clock:  time.Now, Random: rand.Reader, Log: log,

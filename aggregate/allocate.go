@@ -201,7 +201,7 @@ func existingNodes(have []slivers.Sliver) []mapping.ExistingNode {
 		n := mapping.ExistingNode{ID: v.ClientID, Host: v.Node.Host, SliverType: v.Node.SliverType}
 		for _, i := range v.Node.Interfaces {
 			n.Interfaces = append(n.Interfaces, mapping.ExistingInterface{
-				ID: i.ID, Linked: linked[end{v.ClientID, i.ID}], Addresses: i.Addresses,
+				ID: i.ID, Linked: linked[end{v.ClientID, i.ID}], Component: i.Component, Addresses: i.Addresses,
 			})
 		}
 		list = append(list, n)
@@ -237,14 +237,14 @@ func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupanc
 		})
 		return &list[len(list)-1], nil
 	}
-	for i, n := range placement.Nodes {
+	for _, n := range placement.Nodes {
 		v, err := add(slivers.Node, n.Node)
 		if err != nil {
 			return nil, err
 		}
 		if v.Node, err = nodeFacts(snapshot, slice, n); err != nil {
 			e := refuse(Internal, "%w", err)
-			e.Item = string(req.Nodes[i].ID)
+			e.Item = string(n.Node)
 			return nil, e
 		}
 		if _, ok := s.Drivers[v.Node.Driver]; !ok {
@@ -254,13 +254,17 @@ func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupanc
 		}
 		nodes[n.Node] = v
 	}
-	for i, l := range placement.Links {
+	places := map[request.ClientID]request.Place{}
+	for i := range req.Links {
+		places[req.Links[i].ID] = req.Links[i].Place
+	}
+	for _, l := range placement.Links {
 		v, err := add(slivers.Link, l.Link)
 		if err != nil {
 			return nil, err
 		}
-		v.Link = &slivers.LinkFacts{Within: l.Within}
-		for _, e := range req.Links[i].Ends {
+		v.Link = &slivers.LinkFacts{Within: l.Within, Route: l.Route, Bandwidth: l.Bandwidth, VLAN: l.VLAN, SharedVLAN: l.SharedVLAN}
+		for _, e := range l.Ends {
 			n := nodes[e.Node]
 			if n == nil {
 				return nil, fmt.Errorf("link %s joins node %s, which was not placed", l.Link, e.Node)
@@ -269,11 +273,12 @@ func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupanc
 				v.Link.Driver = n.Node.Driver
 			} else if v.Link.Driver != n.Node.Driver {
 				e := refuse(Unsupported, "%s: a link between nodes of the drivers %s and %s cannot be made here",
-					req.Links[i].Place, v.Link.Driver, n.Node.Driver)
+					places[l.Link], v.Link.Driver, n.Node.Driver)
 				e.Item = string(l.Link)
 				return nil, e
 			}
-			v.Link.Ends = append(v.Link.Ends, slivers.End{Node: e.Node, Sliver: n.URN, Interface: e.Interface})
+			v.Link.Ends = append(v.Link.Ends, slivers.End{Node: e.Node, Sliver: n.URN, Interface: e.Interface,
+				Component: e.Component, Out: e.Out, In: e.In})
 		}
 	}
 	return list, nil
@@ -290,7 +295,7 @@ func nodeFacts(snapshot *inventory.Snapshot, slice urn.URN, n mapping.NodePlacem
 	}
 	f := &slivers.NodeFacts{
 		Host: host.ID, HostName: host.Name, Driver: typ.Driver, SliverType: n.SliverType, Image: n.Image,
-		Exclusive: n.Exclusive, Capacity: n.Capacity, Hostname: hostname(n.Node, slice, snapshot.Authority),
+		Exclusive: n.Exclusive, Capacity: n.Capacity, Features: n.Features, Hostname: hostname(n.Node, slice, snapshot.Authority),
 	}
 	for i, x := range n.Interfaces {
 		f.Interfaces = append(f.Interfaces, slivers.Interface{

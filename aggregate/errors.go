@@ -30,6 +30,7 @@ const (
 	Unavailable       // the thing asked for is taken or out of service
 	Exists            // a name is taken in the slice
 	NotPermitted      // an expiry that may not be had
+	NoVLAN            // no VLAN tag is left for a link
 )
 
 // Error is why an operation was not done.
@@ -103,6 +104,10 @@ func kindOf(err error) Kind {
 			return TooBig
 		case mapping.Contradicts:
 			return BadArgs
+		case mapping.NoVLAN:
+			return NoVLAN
+		case mapping.Disallowed:
+			return Forbidden
 		}
 		return mappedImpossible
 	case errors.Is(err, slivers.ErrNotFound):

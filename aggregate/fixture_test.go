@@ -176,7 +176,7 @@ func (b *bed) start() {
 	}
 	var logged bytes.Buffer
 	b.Service = New(Config{
-		Inventory: func() *inventory.Snapshot { return snapshot }, Languages: languages.Set{rspec.Language{}}, Mapper: mapping.Greedy{},
+		Inventory: func() *inventory.Snapshot { return snapshot }, Languages: languages.Set{rspec.Language{}}, Mapper: new(mapping.Optimizer),
 		Store: b.store, Drivers: map[string]drivers.Driver{"simulated": reachable{b.driver}}, Entrances: b.entrances,
 		Leases: Leases{Allocated: 10 * time.Minute, AllocatedMax: 2 * time.Hour, Provisioned: 24 * time.Hour, ProvisionedMax: 7 * 24 * time.Hour},
 		Clock:  b.clock.Now, Random: rand.Reader, Log: slog.New(slog.NewTextHandler(&lockedWriter{w: &logged}, nil)),

@@ -178,7 +178,7 @@ func newBed(t testing.TB, s settings) *bed {
 		t.Fatal(err)
 	}
 	b.Service = aggregate.New(aggregate.Config{
-		Inventory: func() *inventory.Snapshot { return snapshot }, Languages: languages.Set{rspec.Language{}}, Mapper: mapping.Greedy{},
+		Inventory: func() *inventory.Snapshot { return snapshot }, Languages: languages.Set{rspec.Language{}}, Mapper: new(mapping.Optimizer),
 		Store: store, Drivers: map[string]drivers.Driver{"simulated": loginDriver{driver}}, Entrances: &entrances{open: map[urn.URN]slivers.Login{}},
 		Leases: aggregate.Leases{Allocated: 10 * time.Minute, AllocatedMax: 2 * time.Hour, Provisioned: 24 * time.Hour, ProvisionedMax: 7 * 24 * time.Hour},
 		Clock:  b.clock.Now, Random: rand.Reader, Log: log,

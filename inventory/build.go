@@ -62,8 +62,11 @@ func (b *builder) all() {
 	b.buildHardwareTypes()
 	b.nodes = map[string]node{}
 	b.buildHosts()
+	b.buildParents()
 	b.buildSwitches()
 	b.buildLinks()
+	b.buildFeatures()
+	b.buildPolicies()
 	b.buildRest()
 }
 
@@ -167,7 +170,7 @@ func (b *builder) buildImages() {
 		b.imageNames = append(b.imageNames, name)
 		b.snapshot.Images = append(b.snapshot.Images, Image{
 			ID: id, Name: name, Description: d.it.description.value.text,
-			OS: d.it.os.value.text, Version: d.it.version.value.text, Architecture: d.it.architecture.value.text,
+			OS: d.it.os.value.text, Distribution: d.it.distribution.value.text, Version: d.it.version.value.text, Architecture: d.it.architecture.value.text,
 			Source: d.it.source.value.text, URL: d.it.url.value.text,
 		})
 	}
@@ -249,8 +252,8 @@ func (b *builder) buildTypes() {
 func (b *builder) sliverType(d placed[sliverTypeDecl]) SliverType {
 	t := SliverType{
 		Name: request.SliverType(d.it.name.value.text), Driver: d.it.driver.value.text,
-		Default: capacity.Amount{Cores: cores(d.it.cores), Memory: d.it.memory.value, Disk: d.it.disk.value},
-		Images:  b.imageList(d.it.images), WholeHost: d.it.wholeHost.value, Shaping: d.it.shaping.value,
+		Default: capacity.Amount{Cores: cores(d.it.cores), Memory: d.it.memory.value, Disk: d.it.disk.value, GPUs: int64(d.it.gpus.value)},
+		Images:  b.imageList(d.it.images), WholeHost: d.it.wholeHost.value, Shaping: d.it.shaping.value, Delays: d.it.delays.value,
 	}
 	if t.Name == Namespace {
 		t.Default = t.Default.Or(DefaultNamespace)
@@ -327,6 +330,11 @@ func (b *builder) completed(d *hostDecl) offerDecl {
 		o.cores = o.cores.or(from.cores)
 		o.memory = o.memory.or(from.memory)
 		o.disk = o.disk.or(from.disk)
+		o.gpus = o.gpus.or(from.gpus)
+		o.architecture = o.architecture.or(from.architecture)
+		o.typeLimits = o.typeLimits.or(from.typeLimits)
+		o.features = o.features.or(from.features)
+		o.internal = o.internal.or(from.internal)
 		if !o.exclusive.given && !o.shared.given {
 			o.exclusive, o.shared = from.exclusive, from.shared
 		}
@@ -380,7 +388,8 @@ func (b *builder) buildHostRange(d *placed[hostDecl]) {
 	}
 	host := Host{
 		Site: b.site(o.site), HardwareTypes: texts(d.it.hardwareTypes), Types: types, Images: b.imageList(o.images),
-		Capacity:   capacity.Amount{Cores: cores(o.cores), Memory: o.memory.value, Disk: o.disk.value},
+		Capacity:     capacity.Amount{Cores: cores(o.cores), Memory: o.memory.value, Disk: o.disk.value, GPUs: int64(o.gpus.value)},
+		Architecture: o.architecture.value.text, Internal: o.internal.value, Features: b.features(o.features), TypeLimits: b.typeLimits(o.typeLimits),
 		MaxSlivers: int(o.maxSlivers.value), OutOfService: d.it.outOfService.value.text,
 		Properties: b.properties(&d.it),
 	}
@@ -520,7 +529,7 @@ func (b *builder) buildRest() {
 		}
 		seen[name] = true
 		b.snapshot.SharedVLANs = append(b.snapshot.SharedVLANs, SharedVLAN{
-			Name: name, Tag: int(d.it.tag.value), Restricted: d.it.restricted.value,
+			Name: name, Tag: int(d.it.tag.value), Restricted: d.it.restricted.value, Authorities: authorities(d.it.authorities),
 		})
 	}
 	for _, d := range b.decl.external.value {

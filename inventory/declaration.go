@@ -25,6 +25,25 @@ type fileDecl struct {
 	sharedVLANs   field[[]placed[sharedVLANDecl]]
 	external      field[[]placed[externalDecl]]
 	pools         field[placed[poolsDecl]]
+	features      field[[]placed[featureTypeDecl]]
+	policies      field[[]placed[policyDecl]]
+}
+
+// featureTypeDecl says how a feature of hosts counts.
+type featureTypeDecl struct {
+	name, costs field[word]
+}
+
+// featureDecl is a feature of a host: its name alone, or with more about it.
+type featureDecl struct {
+	name           field[word]
+	weight, amount field[float64]
+}
+
+type policyDecl struct {
+	sliverType, hardwareType, feature field[word]
+	most                              field[float64]
+	authorities                       field[[]word]
 }
 
 type siteDecl struct {
@@ -37,6 +56,7 @@ type imageDecl struct {
 	urn          field[urn.URN]
 	description  field[word]
 	os, version  field[word]
+	distribution field[word]
 	architecture field[word]
 	source, url  field[word]
 }
@@ -47,9 +67,11 @@ type sliverTypeDecl struct {
 	driver       field[word]
 	cores        field[float64]
 	memory, disk field[capacity.MiB]
+	gpus         field[float64]
 	images       field[[]word]
 	wholeHost    field[bool]
 	shaping      field[bool]
+	delays       field[bool]
 }
 
 // offerDecl is what a host offers, or a hardware type in its stead.
@@ -59,8 +81,13 @@ type offerDecl struct {
 	images            field[[]word]
 	cores             field[float64]
 	memory, disk      field[capacity.MiB]
+	gpus              field[float64]
+	architecture      field[word]
 	exclusive, shared field[bool]
 	maxSlivers        field[float64]
+	typeLimits        field[map[string]int]
+	features          field[[]featureDecl]
+	internal          field[capacity.Kbps]
 	interfaces        field[[]placed[interfaceDecl]]
 	properties        field[map[string]string]
 	access            field[placed[accessDecl]]
@@ -77,6 +104,7 @@ type hostDecl struct {
 	urn           field[urn.URN]
 	hardwareTypes field[[]word]
 	outOfService  field[word]
+	parent        field[word]
 	offer         offerDecl
 }
 
@@ -152,9 +180,10 @@ type trunkDecl struct {
 }
 
 type sharedVLANDecl struct {
-	name       field[word]
-	tag        field[float64]
-	restricted field[bool]
+	name        field[word]
+	tag         field[float64]
+	restricted  field[bool]
+	authorities field[[]word]
 }
 
 type externalDecl struct {
@@ -178,6 +207,7 @@ var (
 		"the end of a cable", "host:interface, switch:port, or the URN of an external interface")
 	trunkEndName = matching(regexp.MustCompile(`^([A-Za-z0-9._-]|\[[0-9, -]+\])+(:[A-Za-z0-9_][A-Za-z0-9._/:+@-]*)?$`),
 		"a switch", "switch, switch:port, or a range such as leaf[1-8]")
+	costsName  = matching(regexp.MustCompile(`^(first|further)$`), "first or further", "")
 	nodeRanges = matching(regexp.MustCompile(`^([A-Za-z0-9._-]|\[[0-9]+(-[0-9]+)?(, ?[0-9]+(-[0-9]+)?)*\])+$`),
 		"a name or a range of names", "such as pc1 or pc[001-160]")
 )
@@ -209,6 +239,10 @@ var fileMembers = []member[fileDecl]{
 		"Shared VLANs", "Networks that several slices can have ports on."),
 	has("external_refs", listOf(object("an external reference", externalMembers), "- interface: urn:…"), func(d *fileDecl) *field[[]placed[externalDecl]] { return &d.external },
 		"External references", "Interfaces of other aggregates that this testbed is wired to."),
+	has("features", listOf(object("a feature", featureTypeMembers), "- {name: licence, costs: first}"), func(d *fileDecl) *field[[]placed[featureTypeDecl]] { return &d.features },
+		"Features", "How features of hosts count that do not count for each node. Others need not be declared."),
+	has("policies", listOf(object("a policy", policyMembers), "- {hardware_type: d710, most: 4}"), func(d *fileDecl) *field[[]placed[policyDecl]] { return &d.policies },
+		"Policies", "How many nodes of a kind a slice may have."),
 	has("pools", object("pools", poolsMembers), func(d *fileDecl) *field[placed[poolsDecl]] { return &d.pools },
 		"Pools", "What links draw on."),
 }
@@ -235,6 +269,8 @@ var imageMembers = []member[imageDecl]{
 		"Operating system", "Such as Debian."),
 	has("version", label, func(d *imageDecl) *field[word] { return &d.version },
 		"Version of the system", "Such as 12."),
+	has("distribution", label, func(d *imageDecl) *field[word] { return &d.distribution },
+		"Distribution", "Such as Debian, where os is Linux. Left out, it is what os says."),
 	has("architecture", label, func(d *imageDecl) *field[word] { return &d.architecture },
 		"Architecture", "Such as x86_64."),
 	has("source", prose, func(d *imageDecl) *field[word] { return &d.source },
@@ -256,12 +292,16 @@ var sliverTypeMembers = []member[sliverTypeDecl]{
 		"Memory", "What a node takes that does not say."),
 	has("disk", sizeKind, func(d *sliverTypeDecl) *field[capacity.MiB] { return &d.disk },
 		"Disk", "What a node takes that does not say."),
+	has("gpus", countKind, func(d *sliverTypeDecl) *field[float64] { return &d.gpus },
+		"GPUs", "What a node takes that does not say. Left out: none."),
 	has("images", oneOrMore(symbol), func(d *sliverTypeDecl) *field[[]word] { return &d.images },
 		"Images", "Names of the images that such nodes can boot; the first is the default."),
 	has("whole_host", truth, func(d *sliverTypeDecl) *field[bool] { return &d.wholeHost },
 		"Whole host", "Whether each node takes a host of its own. Left out, this is so for raw-pc only."),
 	has("shaping", truth, func(d *sliverTypeDecl) *field[bool] { return &d.shaping },
 		"Shaping", "Whether links of such nodes can be given a rate, a latency and a loss."),
+	has("delays", truth, func(d *sliverTypeDecl) *field[bool] { return &d.delays },
+		"Delays", "Whether such nodes can be put into a link to give it a rate, a latency and a loss that the nodes at its ends cannot give. Requests do not get such nodes."),
 }
 
 var offerMembers = []member[offerDecl]{
@@ -277,12 +317,22 @@ var offerMembers = []member[offerDecl]{
 		"Memory", "What there is to give. Left out, memory is not counted."),
 	has("disk", sizeKind, func(d *offerDecl) *field[capacity.MiB] { return &d.disk },
 		"Disk", "What there is to give. Left out, disk is not counted."),
+	has("gpus", countKind, func(d *offerDecl) *field[float64] { return &d.gpus },
+		"GPUs", "What there is to give. Left out, there are none."),
+	has("architecture", label, func(d *offerDecl) *field[word] { return &d.architecture },
+		"Architecture", "Such as x86_64."),
 	has("exclusive", truth, func(d *offerDecl) *field[bool] { return &d.exclusive },
 		"Exclusive", "Whether one slice can have the whole of it. With neither exclusive nor shared, both hold; with one of them, the other is its opposite."),
 	has("shared", truth, func(d *offerDecl) *field[bool] { return &d.shared },
 		"Shared", "Whether several slices can have nodes on it."),
 	has("max_slivers", countKind, func(d *offerDecl) *field[float64] { return &d.maxSlivers },
 		"Most slivers", "The most nodes on it. Left out, only what there is to give counts."),
+	has("type_limits", countsKind, func(d *offerDecl) *field[map[string]int] { return &d.typeLimits },
+		"Type limits", "The most nodes of a sliver type on it, such as {namespace: 10}."),
+	has("features", oneOrMore(featureKind), func(d *offerDecl) *field[[]featureDecl] { return &d.features },
+		"Features", "What nodes can want of it by name. One with a weight is spared for those who ask; from 1 on, nobody else gets the host. One with an amount is used up."),
+	has("internal_capacity", rateKind, func(d *offerDecl) *field[capacity.Kbps] { return &d.internal },
+		"Internal capacity", "What all links between nodes on it carry together. Left out, it is not counted."),
 	has("interfaces", listOf(object("an interface", interfaceMembers), `- name: eth0`), func(d *offerDecl) *field[[]placed[interfaceDecl]] { return &d.interfaces },
 		"Interfaces", "Its network interfaces."),
 	has("properties", facts, func(d *offerDecl) *field[map[string]string] { return &d.properties },
@@ -307,6 +357,8 @@ var hostMembers = append([]member[hostDecl]{
 		"Hardware types", "What kind of machine it is; those declared under hardware_types give it what it does not say itself."),
 	has("out_of_service", prose, func(d *hostDecl) *field[word] { return &d.outOfService },
 		"Out of service", "Why no new nodes are placed here. Nodes that are here stay."),
+	has("parent", plain, func(d *hostDecl) *field[word] { return &d.parent },
+		"Parent", "The host that this one is a part of, such as a card in it."),
 }, inside(offerMembers, func(d *hostDecl) *offerDecl { return &d.offer })...)
 
 var interfaceMembers = []member[interfaceDecl]{
@@ -397,6 +449,8 @@ var sharedVLANMembers = []member[sharedVLANDecl]{
 		"Tag", "Its VLAN tag, if it is fixed."),
 	has("restricted", truth, func(d *sharedVLANDecl) *field[bool] { return &d.restricted },
 		"Restricted", "Whether only those may use it whom the operator allows."),
+	has("authorities", oneOrMore(authorityName), func(d *sharedVLANDecl) *field[[]word] { return &d.authorities },
+		"Authorities", "Whose slices may use it if it is restricted, such as example.org:project."),
 }
 
 var externalMembers = []member[externalDecl]{
@@ -411,6 +465,50 @@ var poolsMembers = []member[poolsDecl]{
 		"Addresses", "The network that addresses are taken from when a request gives none. Left out: "+DefaultAddresses+"."),
 	has("vlans", oneOrMore(vlanTags), func(d *poolsDecl) *field[[]word] { return &d.vlans },
 		"VLAN tags", "Those that links may be given, such as 100-199."),
+}
+
+var featureTypeMembers = []member[featureTypeDecl]{
+	must(has("name", symbol, func(d *featureTypeDecl) *field[word] { return &d.name },
+		"Name", "What hosts and requests call it.")),
+	must(has("costs", costsName, func(d *featureTypeDecl) *field[word] { return &d.costs },
+		"Costs", "first: the first node that uses it without asking costs its weight, more are free; further: one is free, every further one costs.")),
+}
+
+var featureMembers = []member[featureDecl]{
+	must(has("name", symbol, func(d *featureDecl) *field[word] { return &d.name },
+		"Name", "What requests call it.")),
+	has("weight", numberBetween(0, 1000, false, "a weight"), func(d *featureDecl) *field[float64] { return &d.weight },
+		"Weight", "What it costs to place a node here that does not ask for it; from 1 on, it is not done."),
+	has("amount", numberBetween(0.001, 1e9, false, "an amount"), func(d *featureDecl) *field[float64] { return &d.amount },
+		"Amount", "How much there is to give."),
+}
+
+// featureKind is a feature written as its name or with more about it.
+var featureKind = kind[featureDecl]{
+	schema: func() schema {
+		return schema{"anyOf": []any{symbol.schema(), object("a feature of a host", featureMembers).schema()}}
+	},
+	read: func(p *problems, v value, path string) (featureDecl, bool) {
+		if v.form == mapping {
+			d, ok := object("a feature of a host", featureMembers).read(p, v, path)
+			return d.it, ok
+		}
+		name, ok := symbol.read(p, v, path)
+		return featureDecl{name: field[word]{value: name, given: true, valid: ok, at: v.at, path: path}}, ok
+	},
+}
+
+var policyMembers = []member[policyDecl]{
+	has("sliver_type", symbol, func(d *policyDecl) *field[word] { return &d.sliverType },
+		"Sliver type", "Nodes of this type."),
+	has("hardware_type", label, func(d *policyDecl) *field[word] { return &d.hardwareType },
+		"Hardware type", "Nodes on hosts of this type."),
+	has("feature", symbol, func(d *policyDecl) *field[word] { return &d.feature },
+		"Feature", "Nodes that want this feature."),
+	must(has("most", numberBetween(0, 100_000, true, "a whole number"), func(d *policyDecl) *field[float64] { return &d.most },
+		"Most", "How many of them a slice may have; 0 for none.")),
+	has("authorities", oneOrMore(authorityName), func(d *policyDecl) *field[[]word] { return &d.authorities },
+		"Authorities", "Of whose slices this holds. Left out: of all."),
 }
 
 var fileKind = object("an inventory", fileMembers)

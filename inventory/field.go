@@ -384,3 +384,28 @@ var facts = kind[map[string]string]{
 		return all, ok
 	},
 }
+
+// countsKind is the kind of mappings of names to whole numbers.
+var countsKind = kind[map[string]int]{
+	schema: func() schema {
+		return schema{
+			"type":                 "object",
+			"propertyNames":        schema{"pattern": wordPattern},
+			"additionalProperties": countKind.schema(),
+		}
+	},
+	read: func(p *problems, v value, path string) (map[string]int, bool) {
+		if v.form != mapping {
+			p.add(v.at, path, "want a mapping of names to numbers, got "+v.describe(), "such as {namespace: 10}")
+			return nil, false
+		}
+		all, ok := map[string]int{}, true
+		for _, e := range v.entries {
+			n, valid := countKind.read(p, e.value, join(path, e.key))
+			if ok = ok && valid; valid {
+				all[e.key] = int(n)
+			}
+		}
+		return all, ok
+	},
+}

@@ -28,6 +28,8 @@ type Snapshot struct {
 	SharedVLANs   []SharedVLAN
 	External      []External
 	Pools         Pools
+	Features      []FeatureType // those that do not cost for each node
+	Policies      []Policy
 	Digest        string // of the whole content: equal digests, equal inventories
 
 	hosts map[urn.URN]int // canonical URN to index in Hosts; nil if not built by Parse
@@ -107,6 +109,10 @@ type SliverType struct {
 	// Shaping says that the driver can give links of such nodes a rate, a
 	// latency and a loss.
 	Shaping bool
+
+	// Delays says that such nodes can be put into a link to shape it. Requests
+	// do not get them.
+	Delays bool
 }
 
 // Image is a system that nodes can boot.
@@ -115,6 +121,7 @@ type Image struct {
 	Name         string // short name
 	Description  string
 	OS           string
+	Distribution string // "Debian" where OS is "Linux"; "" if OS says it all
 	Version      string
 	Architecture string
 	Source       string // what the driver needs to find it; "" for the driver's own
@@ -135,16 +142,67 @@ type Host struct {
 	Name          string
 	Site          string // name of a Site
 	HardwareTypes []string
-	Types         []request.SliverType // those it can make; the first is the default
-	Images        []urn.URN            // of its types' images, those it can boot; empty for all
-	Exclusive     bool                 // it can be given whole to one slice
-	Shared        bool                 // it can hold nodes of several slices
-	Capacity      capacity.Amount      // zero dimensions are not counted
-	MaxSlivers    int                  // most nodes on it; 0 for no limit but the capacity
-	OutOfService  string               // why it takes no new nodes; "" if it does
+	Types         []request.SliverType       // those it can make; the first is the default
+	Images        []urn.URN                  // of its types' images, those it can boot; empty for all
+	Exclusive     bool                       // it can be given whole to one slice
+	Shared        bool                       // it can hold nodes of several slices
+	Capacity      capacity.Amount            // zero dimensions are not counted
+	MaxSlivers    int                        // most nodes on it; 0 for no limit but the capacity
+	TypeLimits    map[request.SliverType]int // most nodes of a type on it
+	Features      []Feature
+	Architecture  string        // "x86_64"; "" if not known
+	Parent        urn.URN       // the host that it is a part of; zero if none
+	Internal      capacity.Kbps // of all links within it together; 0 is not counted
+	OutOfService  string        // why it takes no new nodes; "" if it does
 	Interfaces    []Interface
 	Properties    map[string]string // its own, and those of its hardware types that it does not override
 	Access        *Access           `json:",omitempty"` // how the manager gets at it; nil if that is not declared
+}
+
+// Feature is something of a host that nodes can want by name. A host's
+// properties are features too, without weight and amount.
+type Feature struct {
+	Name string
+	// Weight is what it costs to place a node on the host that does not want
+	// the feature, in units of the mapper's score; from 1 upwards, it is not
+	// done.
+	Weight float64
+	// Amount is how much of it nodes can have together; 0 for a feature that
+	// is there or is not.
+	Amount float64
+}
+
+// FeatureType says how the weights of a feature count over all hosts.
+type FeatureType struct {
+	Name string
+	// FirstOnly features cost their weight once, however many nodes use them;
+	// others cost it for every node but the first.
+	FirstOnly bool
+}
+
+// Policy bounds how many nodes of some kind a slice has. One of SliverType,
+// HardwareType and Feature is set.
+type Policy struct {
+	SliverType   request.SliverType
+	HardwareType string
+	Feature      string // that nodes want
+	Most         int
+	Authorities  []urn.Authority // of whose slices it holds; empty for all
+}
+
+// Holds reports whether the policy is for a slice.
+func (p *Policy) Holds(slice urn.URN) bool {
+	return len(p.Authorities) == 0 || covered(p.Authorities, slice.Authority)
+}
+
+// covered reports whether an authority is one of a list or part of one.
+func covered(list []urn.Authority, a urn.Authority) bool {
+	for _, l := range list {
+		if l.Covers(a) {
+			return true
+		}
+	}
+	return false
 }
 
 // Interface is a network interface of a host or a port of a switch.
@@ -195,6 +253,13 @@ type SharedVLAN struct {
 	Name       string
 	Tag        int  // 0 if not fixed
 	Restricted bool // only for those whom the operator allows
+	// Authorities are those whose slices may use it if it is restricted.
+	Authorities []urn.Authority
+}
+
+// Open reports whether a slice may use the shared VLAN.
+func (v *SharedVLAN) Open(slice urn.URN) bool {
+	return !v.Restricted || covered(v.Authorities, slice.Authority)
 }
 
 // External is an interface of another aggregate that this testbed is wired to.

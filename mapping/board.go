@@ -1,10 +1,12 @@
 package mapping
 
 import (
-	"math"
+	"slices"
+	"strings"
 
 	"croft/capacity"
 	"croft/inventory"
+	"croft/request"
 	"croft/urn"
 )
 
@@ -13,56 +15,62 @@ const endless = 1 << 60
 
 // board is a testbed with what is taken of it, as one slice sees it.
 type board struct {
-	snapshot *inventory.Snapshot
-	slots    []slot // one for each host, in the snapshot's order
-	types    []*inventory.SliverType
-	byName   map[string]int // slots by name of host
+	*ground
+	snapshot  *inventory.Snapshot
+	occupancy *Occupancy // nil for an empty testbed
+	slice     urn.URN
+	slots     []slot  // one for each host, in the snapshot's order
+	extra     []int64 // slot × ground.extras → free, in thousandths
 }
 
 // slot is a host with what is free of it.
 type slot struct {
-	host   *inventory.Host
-	size   capacity.Amount // of the empty host
-	free   capacity.Amount
-	places int // nodes that it still takes
-	taken  int // nodes on it
-	out    string
-	others bool // nodes of other slices are on it
-	closed bool // it is given whole to another slice, or to a node of this one
-	types  []int
+	host       *inventory.Host
+	size       capacity.Amount // of the empty host
+	free       capacity.Amount
+	places     int // nodes that it still takes
+	taken      int // nodes on it
+	out        string
+	others     bool // nodes of other slices are on it
+	closed     bool // it is given whole to another slice, or to a node of this one
+	hasParts   bool // other hosts are parts of it
+	parent     int  // slot that it is a part of; -1 if none
+	interfaces int  // that links can have
+	types      []int
 }
 
 // newBoard lays out a testbed. A nil occupancy is an empty one in which every
 // host works.
-func newBoard(snapshot *inventory.Snapshot, occupancy *Occupancy, slice urn.URN) *board {
-	b := &board{snapshot: snapshot, slots: make([]slot, len(snapshot.Hosts)), byName: make(map[string]int, len(snapshot.Hosts))}
-	for i := range snapshot.Types {
-		b.types = append(b.types, &snapshot.Types[i])
+func newBoard(g *ground, snapshot *inventory.Snapshot, occupancy *Occupancy, slice urn.URN) *board {
+	b := &board{ground: g, snapshot: snapshot, occupancy: occupancy, slice: slice, slots: slices.Clone(g.slots), extra: g.extra}
+	if occupancy == nil {
+		return b
 	}
-	for i := range snapshot.Hosts {
-		h := &snapshot.Hosts[i]
-		b.byName[h.Name] = i
-		s := slot{host: h, size: counted(h.Capacity), places: math.MaxInt}
-		for _, name := range h.Types {
-			for t := range b.types {
-				if b.types[t].Name == name {
-					s.types = append(s.types, t)
-				}
-			}
+	for i := range b.slots {
+		b.slots[i].out = b.slots[i].host.OutOfService
+	}
+	if len(g.extras) > 0 {
+		b.extra = slices.Clone(g.extra)
+	}
+	for id, use := range occupancy.Hosts {
+		if i, known := g.byID[id]; known {
+			b.occupy(&b.slots[i], use, slice)
+			b.takeExtras(i, use)
 		}
-		s.free = s.size
-		if h.MaxSlivers > 0 {
-			s.places = h.MaxSlivers
-		}
-		if occupancy != nil {
-			s.out = h.OutOfService
-			if use, used := occupancy.Hosts[h.ID.Canonical()]; used {
-				b.occupy(&s, use, slice)
-			}
-		}
-		b.slots[i] = s
 	}
 	return b
+}
+
+// takeExtras takes off what nodes have beside capacities.
+func (b *board) takeExtras(i int, use Use) {
+	for k, name := range b.extras {
+		at := &b.extra[i*len(b.extras)+k]
+		if t, ok := strings.CutPrefix(name, "type "); ok {
+			*at -= int64(use.Types[request.SliverType(t)]) * 1000
+		} else if f, ok := strings.CutPrefix(name, "feature "); ok {
+			*at -= thousandths(use.Features[f])
+		}
+	}
 }
 
 func (b *board) occupy(s *slot, use Use, slice urn.URN) {
@@ -99,6 +107,9 @@ func counted(c capacity.Amount) capacity.Amount {
 // clone copies what a search changes.
 func (b *board) clone() *board {
 	c := *b
-	c.slots = append([]slot(nil), b.slots...)
+	c.slots = slices.Clone(b.slots)
+	if len(b.extras) > 0 {
+		c.extra = slices.Clone(b.extra)
+	}
 	return &c
 }

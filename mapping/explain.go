@@ -95,10 +95,42 @@ func (b *board) explainLack(r *Refusal, w *want, at stage) {
 	if w.sliverType != "" && at > byType {
 		where += " that offers " + w.sliverType
 	}
-	if w.image != nil && at > byImage {
-		where += " and boots " + w.image.Name
+	if len(w.images) > 0 && at > byImage {
+		where += " and boots " + w.images[0].Name
 	}
+	defer func() {
+		said := func(name string) bool { return strings.Contains(r.Why, name[strings.LastIndexByte(name, ' ')+1:]) }
+		if names := b.conflict(w); slices.ContainsFunc(names, func(name string) bool { return !said(name) }) {
+			r.Why += "; these cannot be had together: " + strings.Join(names, ", ")
+		}
+	}()
 	switch at {
+	case bySite:
+		r.Why, r.Hint = fmt.Sprintf("no host stands at site %s", n.Site), ""
+	case byArchitecture:
+		var names []string
+		for i := range b.slots {
+			if a := b.slots[i].host.Architecture; a != "" && !slices.Contains(names, a) {
+				names = append(names, a)
+			}
+		}
+		r.Why, r.Hint = fmt.Sprintf("no %s is of architecture %s", where, n.Architecture), "no host says its architecture"
+		if len(names) > 0 {
+			r.Hint = "there are " + some(names)
+		}
+	case byPolicy:
+		r.Kind = Disallowed
+		r.Why, r.Hint = "the policy of this testbed does not give it to this slice", ""
+		for i := range b.slots {
+			for _, kind := range b.slots[i].types {
+				if p := b.disallows(w, b.slots[i].host, b.types[kind]); p != nil && w.stages[i] == byPolicy {
+					r.Why = "the policy of this testbed gives this slice no nodes " + describe(p)
+					return
+				}
+			}
+		}
+	case byFeature:
+		b.explainFeature(r, w, where)
 	case byBinding, byHardware:
 		var names []string
 		for i := range b.slots {
@@ -110,9 +142,17 @@ func (b *board) explainLack(r *Refusal, w *want, at stage) {
 		}
 		r.Why = "no " + where
 		if r.Hint = "no host names a hardware type"; len(names) > 0 {
-			r.Hint = nearestOr(n.HardwareTypes[0], names, "there are "+some(names))
+			wanted := ""
+			if len(n.HardwareTypes) > 0 {
+				wanted = n.HardwareTypes[0]
+			}
+			r.Hint = nearestOr(wanted, names, "there are "+some(names))
 		}
-		if len(n.HardwareTypes) == 0 {
+		switch {
+		case len(n.HardwareTypes) > 0:
+		case w.class != nil:
+			r.Why, r.Hint = fmt.Sprintf("no host is of a hardware type of class %s: %s", w.class.Name, strings.Join(w.class.Types, ", ")), "there are "+some(names)
+		default:
 			r.Why, r.Hint = "there are no hosts", ""
 		}
 	case byType:
@@ -120,8 +160,8 @@ func (b *board) explainLack(r *Refusal, w *want, at stage) {
 		r.Hint = b.offering(n)
 	case byImage:
 		what := "an image"
-		if w.image != nil {
-			what = "image " + w.image.Name
+		if len(w.images) > 0 {
+			what = "image " + w.images[0].Name
 		}
 		r.Why = fmt.Sprintf("no %s boots %s", where, what)
 		r.Hint = b.bootable(w)
@@ -145,6 +185,46 @@ func (b *board) explainLack(r *Refusal, w *want, at stage) {
 	}
 }
 
+// explainFeature says which feature no host has.
+func (b *board) explainFeature(r *Refusal, w *want, where string) {
+	for i, st := range w.stages {
+		if st != byFeature {
+			continue
+		}
+		lacking, kept := b.lacksFeature(w, b.slots[i].host)
+		if kept != "" {
+			r.Why, r.Hint = fmt.Sprintf("every %s is kept for nodes that want feature %s", where, kept), "ask for the feature if you need it"
+			continue
+		}
+		r.Why, r.Hint = fmt.Sprintf("no %s has feature %s", where, lacking), b.featureHint(lacking)
+		for _, f := range w.features {
+			if f.Name == lacking && f.Place != (request.Place{}) {
+				r.Place = f.Place
+			}
+		}
+		return
+	}
+}
+
+// featureHint names features that there are.
+func (b *board) featureHint(name string) string {
+	var names []string
+	for i := range b.slots {
+		for _, f := range b.slots[i].host.Features {
+			if !slices.Contains(names, f.Name) {
+				names = append(names, f.Name)
+			}
+		}
+	}
+	if slices.Contains(names, name) {
+		return "other hosts have it"
+	}
+	if len(names) == 0 {
+		return "no features are declared here"
+	}
+	return nearestOr(name, names, "there are "+some(names))
+}
+
 // hostLacks says which wish of a node the host that it is bound to does not
 // answer to.
 func (b *board) hostLacks(w *want, h *inventory.Host, at stage) string {
@@ -155,10 +235,25 @@ func (b *board) hostLacks(w *want, h *inventory.Host, at stage) string {
 	case byType:
 		return prefix + "does not offer sliver type " + w.sliverType
 	case byImage:
-		if w.image != nil {
-			return prefix + "does not boot image " + w.image.Name
+		if len(w.images) > 0 {
+			return prefix + "does not boot image " + w.images[0].Name
 		}
 		return prefix + "boots no image"
+	case bySite:
+		return prefix + "does not stand at site " + w.node.Site
+	case byArchitecture:
+		if h.Architecture == "" {
+			return prefix + "does not say its architecture"
+		}
+		return prefix + "is of architecture " + h.Architecture
+	case byPolicy:
+		return prefix + "is not given to this slice by the policy of this testbed"
+	case byFeature:
+		lacking, kept := b.lacksFeature(w, h)
+		if kept != "" {
+			return prefix + "is kept for nodes that want feature " + kept
+		}
+		return prefix + "does not have feature " + lacking
 	case byUse:
 		if w.node.Exclusive == request.No {
 			return prefix + "is given out whole only"
@@ -238,7 +333,7 @@ func (b *board) askedOf(w *want, at int) capacity.Amount {
 	for _, kind := range b.slots[at].types {
 		t := b.types[kind]
 		if w.sliverType == "" || w.sliverType == string(t.Name) {
-			return w.node.Capacity.Or(t.Default)
+			return w.asked(t)
 		}
 	}
 	return w.node.Capacity
@@ -346,7 +441,8 @@ func (b *board) freest(w *want, slots []int, of func(*slot) capacity.Amount) int
 // has says how much there is of what asks says is wanted.
 func has(asked, have capacity.Amount) string {
 	switch {
-	case asked.Cores > have.Cores && have.Cores <= 0,
+	case asked.GPUs > have.GPUs && have.GPUs <= 0,
+		asked.Cores > have.Cores && have.Cores <= 0,
 		asked.Cores <= have.Cores && asked.Memory > have.Memory && have.Memory <= 0,
 		asked.Cores <= have.Cores && asked.Memory <= have.Memory && have.Disk <= 0:
 		return "none"
@@ -354,6 +450,8 @@ func has(asked, have capacity.Amount) string {
 		return cores(have.Cores)
 	case asked.Memory > have.Memory:
 		return fmt.Sprintf("%d MiB of memory", have.Memory)
+	case asked.GPUs > have.GPUs && asked.Disk <= have.Disk:
+		return plural(int(have.GPUs), "GPU")
 	}
 	return fmt.Sprintf("%d MiB of disk", have.Disk)
 }
@@ -365,6 +463,8 @@ func asks(asked, have capacity.Amount) string {
 		return cores(asked.Cores)
 	case asked.Memory > have.Memory:
 		return fmt.Sprintf("%d MiB of memory", asked.Memory)
+	case asked.GPUs > have.GPUs && asked.Disk <= have.Disk:
+		return plural(int(asked.GPUs), "GPU")
 	}
 	return fmt.Sprintf("%d MiB of disk", asked.Disk)
 }
@@ -403,12 +503,13 @@ func (l *linkage) refuseDrivers(node int) *Refusal {
 // for the first node in the request's order that has no place beside those
 // before it: what fits does so with fewer nodes too, so half of the guesses can
 // be left out each time.
-func refuseAll(b *board, wants []*want, links *linkage, req *request.Request, o Options, r *Refusal) *Refusal {
+func (j *job) refuseAll(b *board, wants []*want, r *Refusal) *Refusal {
+	req, o := j.req, j.options
 	// Each guess gets a part of the effort.
 	o.Effort = max(10_000, cmp.Or(o.Effort, DefaultEffort)/10)
 	fitting, left := 0, b
 	first := 1 + sort.Search(len(req.Nodes)-1, func(i int) bool {
-		_, after, how := arrange(b, firstNodes(wants, i+1), links.near, o)
+		_, after, how := arrange(b, firstNodes(wants, i+1), j.links, j.objective.Layout, o)
 		if how == found && i+1 > fitting {
 			fitting, left = i+1, after
 		}
@@ -437,6 +538,11 @@ func refuseAll(b *board, wants []*want, links *linkage, req *request.Request, o 
 		beside = " beside " + plural(fitting, "node") + " of this request"
 	}
 	r.Why = left.explainBeside(w, slots, beside)
+	for _, g := range j.links.sets[node] {
+		if grouping := &j.links.groups[g]; grouping.hard() {
+			r.Why += "; " + grouping.String()
+		}
+	}
 	if r.GaveUp {
 		r.Why = "no arrangement was found before the search gave up: " + r.Why
 	}
@@ -444,6 +550,18 @@ func refuseAll(b *board, wants []*want, links *linkage, req *request.Request, o 
 		r.Hint = fmt.Sprintf("the first %d of %d nodes fit", fitting, len(req.Nodes))
 	}
 	return r
+}
+
+// String says what the group wants, for people.
+func (g *grouping) String() string {
+	how, by := "together", g.group.By
+	if g.group.Apart {
+		how = "apart"
+	}
+	if by == "" {
+		by = request.ByHost
+	}
+	return fmt.Sprintf("group %s wants %d nodes %s by %s", g.group.Name, len(g.members), how, by)
 }
 
 // explainBeside is explainRoom for hosts that others of the request are on: a

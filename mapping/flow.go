@@ -18,9 +18,9 @@ func tooMany(b *board, wants []*want) bool {
 	}
 	f := newFlow(2 + len(wants) + len(b.slots))
 	const source, sink = 0, 1
-	least := make([][3]int64, len(b.slots))
+	least := make([][4]int64, len(b.slots))
 	for i := range least {
-		least[i] = [3]int64{math.MaxInt64, math.MaxInt64, math.MaxInt64}
+		least[i] = [4]int64{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}
 	}
 	for i, w := range wants {
 		f.join(source, 2+i, len(w.nodes))

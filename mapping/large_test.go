@@ -142,7 +142,7 @@ func BenchmarkMap(b *testing.B) {
 			b.Run(fmt.Sprintf("hosts=%d/nodes=%d", hosts, nodes), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if _, err := (mapping.Greedy{}).Map(c.Snapshot, c.Occupancy, c.Request, c.Options); err != nil {
+					if _, err := new(mapping.Optimizer).Map(c.Snapshot, c.Occupancy, c.Request, c.Options); err != nil {
 						b.Fatal(err)
 					}
 				}
@@ -157,7 +157,7 @@ func BenchmarkRefuse(b *testing.B) {
 		c.Request.Nodes = append(c.Request.Nodes, node(fmt.Sprintf("x%d", i), typed("raw-pc")))
 	}
 	for b.Loop() {
-		if _, err := (mapping.Greedy{}).Map(c.Snapshot, c.Occupancy, c.Request, c.Options); err == nil {
+		if _, err := new(mapping.Optimizer).Map(c.Snapshot, c.Occupancy, c.Request, c.Options); err == nil {
 			b.Fatal("placed")
 		}
 	}

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"croft/capacity"
 	"croft/inventory"
 	"croft/request"
+	"croft/urn"
 )
 
 // linkage is how links tie the nodes of a request together and to nodes that
@@ -22,7 +24,24 @@ type linkage struct {
 	near     [][]int                  // by node: the nodes it has links to
 	group    []int                    // by node: which nodes need one driver; 0 if that does not matter
 	pinned   [][]string               // by group: drivers that existing nodes allow; nil for any
+	shapes   [][]endShape             // by link: what its ends do
+	rates    []capacity.Kbps          // by link: what it takes of wires
+	native   []bool                   // by link: only interfaces of just its rate will do
+	sets     [][]int                  // by node: groups; classes follow them in number
+	groups   []grouping
+	class    []int // by node: index in req.Classes, -1 for none
+	parent   []endpoint
+	isParent map[request.ClientID]bool
 }
+
+// grouping is a group with its nodes resolved.
+type grouping struct {
+	group   *request.Group
+	members []endpoint
+}
+
+// hard reports whether the group is a condition.
+func (g *grouping) hard() bool { return g.group.Weight <= 0 || g.group.Weight >= 1 }
 
 // endpoint is a resolved end of a link.
 type endpoint struct {
@@ -49,6 +68,7 @@ func newLinkage(b *board, existing []ExistingNode, req *request.Request) (*linka
 		nodes: make(map[request.ClientID]int, len(req.Nodes)), stands: make(map[request.ClientID]int, len(existing)),
 		ends: make([][]endpoint, len(req.Links)), used: make([][]int, len(req.Nodes)), shaped: make([]*shape, len(req.Nodes)),
 		near: make([][]int, len(req.Nodes)), group: make([]int, len(req.Nodes)),
+		shapes: make([][]endShape, len(req.Links)), rates: make([]capacity.Kbps, len(req.Links)), native: make([]bool, len(req.Links)),
 	}
 	for i := range existing {
 		l.stands[existing[i].ID] = i
@@ -84,7 +104,7 @@ func newLinkage(b *board, existing []ExistingNode, req *request.Request) (*linka
 			return refuse(Impossible, link.Place, fmt.Sprintf("links of type %q cannot be made here", link.Type), "leave link_type out, or write lan")
 		}
 		if link.SharedVLAN != "" {
-			if r := sharedVLAN(b.snapshot, link.SharedVLAN); r != nil {
+			if r := sharedVLAN(b.snapshot, b.slice, link.SharedVLAN); r != nil {
 				return refuse(r.Kind, link.Place, r.Why, r.Hint)
 			}
 		}
@@ -114,6 +134,9 @@ func newLinkage(b *board, existing []ExistingNode, req *request.Request) (*linka
 		}
 	}
 	l.findNear()
+	if r := l.findSets(); r != nil {
+		return nil, r
+	}
 	return l, l.findGroups(b)
 }
 
@@ -139,9 +162,14 @@ func checkInterfaces(n *request.Node) *Refusal {
 	return nil
 }
 
-func sharedVLAN(snapshot *inventory.Snapshot, name string) *Refusal {
+func sharedVLAN(snapshot *inventory.Snapshot, slice urn.URN, name string) *Refusal {
 	var names []string
-	for _, v := range snapshot.SharedVLANs {
+	for i := range snapshot.SharedVLANs {
+		v := &snapshot.SharedVLANs[i]
+		if v.Name == name && !v.Open(slice) {
+			return &Refusal{Kind: Disallowed, Why: fmt.Sprintf("the shared VLAN %q is restricted, and slices of %s are not allowed on it", name, slice.Authority),
+				Hint: "ask the operator"}
+		}
 		if v.Name == name {
 			return nil
 		}
@@ -187,31 +215,6 @@ func (l *linkage) resolve(end request.End) (endpoint, *Refusal) {
 		Hint: nearestOr(string(end.Interface), names, "")}
 }
 
-// shape notes which nodes need a driver that can shape a link.
-func (l *linkage) shape(b *board, i int) *Refusal {
-	link := &l.req.Links[i]
-	asks := slices.IndexFunc(link.Properties, func(p request.Property) bool {
-		return p.Capacity != 0 || p.LatencyMs != 0 || p.Loss != 0
-	})
-	if asks < 0 {
-		return nil
-	}
-	s := &shape{link, &link.Properties[asks]}
-	for _, e := range l.ends[i] {
-		if e.node >= 0 && l.shaped[e.node] == nil {
-			l.shaped[e.node] = s
-		}
-		if e.existing < 0 {
-			continue
-		}
-		able := func(t *inventory.SliverType) bool { return t.Shaping }
-		if !slices.ContainsFunc(b.typesOf(&l.existing[e.existing]), able) {
-			return s.refusal()
-		}
-	}
-	return nil
-}
-
 // refusal says that a link cannot be given what it asks for.
 func (s *shape) refusal() *Refusal {
 	p := s.property
@@ -224,6 +227,9 @@ func (s *shape) refusal() *Refusal {
 	if p.LatencyMs != 0 {
 		wanted = append(wanted, fmt.Sprintf("a latency of %g ms", p.LatencyMs))
 	}
+	if p.JitterMs != 0 {
+		wanted = append(wanted, fmt.Sprintf("a jitter of %g ms", p.JitterMs))
+	}
 	if p.Loss != 0 {
 		wanted = append(wanted, fmt.Sprintf("a loss of %g %%", p.Loss))
 	}
@@ -232,7 +238,7 @@ func (s *shape) refusal() *Refusal {
 		place = s.link.Place
 	}
 	return &Refusal{Kind: kind, Item: s.link.ID, Place: place,
-		Why:  "asks for " + strings.Join(wanted, " and ") + ", but shaping of links is not available yet for these nodes",
+		Why:  "asks for " + strings.Join(wanted, " and ") + ", but links of these nodes cannot be shaped here",
 		Hint: "leave the property out: the link runs as fast as its hosts let it"}
 }
 
@@ -270,6 +276,65 @@ func (l *linkage) findNear() {
 	}
 }
 
+// findSets resolves groups, classes and parents.
+func (l *linkage) findSets() *Refusal {
+	l.sets, l.class = make([][]int, len(l.req.Nodes)), make([]int, len(l.req.Nodes))
+	l.parent, l.isParent = make([]endpoint, len(l.req.Nodes)), map[request.ClientID]bool{}
+	resolve := func(id request.ClientID) (endpoint, bool) {
+		if i, ok := l.nodes[id]; ok {
+			return endpoint{i, -1, -1}, true
+		}
+		i, ok := l.stands[id]
+		return endpoint{-1, i, -1}, ok
+	}
+	missing := func(item request.ClientID, place request.Place, what string, id request.ClientID) *Refusal {
+		var names []string
+		for i := range l.req.Nodes {
+			names = append(names, string(l.req.Nodes[i].ID))
+		}
+		return &Refusal{Kind: Contradicts, Item: item, Place: place,
+			Why: fmt.Sprintf("%s %s, which is neither in the request nor in the slice", what, id), Hint: nearestOr(string(id), names, "")}
+	}
+	for i := range l.req.Groups {
+		g := &l.req.Groups[i]
+		if g.By != "" && g.By != request.ByHost && g.By != request.BySwitch && g.By != request.BySite {
+			return &Refusal{Kind: Contradicts, Item: request.ClientID(g.Name), Place: g.Place, Why: fmt.Sprintf("groups nodes by %q", g.By), Hint: "by host, switch or site"}
+		}
+		made := grouping{group: g}
+		for _, id := range g.Nodes {
+			e, ok := resolve(id)
+			if !ok {
+				return missing(request.ClientID(g.Name), g.Place, "groups node", id)
+			}
+			if slices.Contains(made.members, e) {
+				continue
+			}
+			made.members = append(made.members, e)
+			if e.node >= 0 {
+				l.sets[e.node] = append(l.sets[e.node], i)
+			}
+		}
+		l.groups = append(l.groups, made)
+	}
+	for i := range l.req.Nodes {
+		n := &l.req.Nodes[i]
+		l.class[i] = slices.IndexFunc(l.req.Classes, func(c request.Class) bool { return c.Name == n.Class && n.Class != "" })
+		if n.Class != "" && l.class[i] < 0 {
+			return &Refusal{Kind: Contradicts, Item: n.ID, Place: n.Place, Why: fmt.Sprintf("is of class %s, which the request does not define", n.Class)}
+		}
+		l.parent[i] = endpoint{-1, -1, -1}
+		if n.Parent != "" {
+			e, ok := resolve(n.Parent)
+			if !ok || e.node == i {
+				return missing(n.ID, n.Place, "is to be on a part of the host of node", n.Parent)
+			}
+			l.parent[i] = e
+			l.isParent[n.Parent] = true
+		}
+	}
+	return nil
+}
+
 // findGroups joins the nodes whose links need one driver. With one driver in
 // the testbed there are no groups.
 func (l *linkage) findGroups(b *board) *Refusal {
@@ -300,9 +365,26 @@ func (l *linkage) findGroups(b *board) *Refusal {
 			last = e.node
 		}
 	}
+	size, existing := map[int]int{}, map[int]bool{}
+	for i := range parent {
+		size[root(i)]++
+	}
+	for _, ends := range l.ends {
+		if !slices.ContainsFunc(ends, func(e endpoint) bool { return e.existing >= 0 }) {
+			continue
+		}
+		for _, e := range ends {
+			if e.node >= 0 {
+				existing[root(e.node)] = true
+			}
+		}
+	}
 	number := map[int]int{}
 	for i := range parent {
 		r := root(i)
+		if size[r] == 1 && !existing[r] {
+			continue // it may be made by whatever driver
+		}
 		if number[r] == 0 {
 			number[r] = len(l.pinned)
 			l.pinned = append(l.pinned, nil)
@@ -348,14 +430,4 @@ func (l *linkage) pin(b *board) *Refusal {
 		}
 	}
 	return nil
-}
-
-func common(a, b []string) []string {
-	both := []string{} // not nil: nil allows everything
-	for _, s := range a {
-		if slices.Contains(b, s) && !slices.Contains(both, s) {
-			both = append(both, s)
-		}
-	}
-	return both
 }

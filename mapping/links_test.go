@@ -82,7 +82,7 @@ func TestAddresses(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := *testbed(t, lab)
 			if c.pool != "" {
-				s.Pools.Addresses = c.pool
+				s.Pools.Addresses, s.Digest = c.pool, ""
 			}
 			tried := mappingtest.Case{Snapshot: &s, Options: options(), Occupancy: mapping.Occupancy{Existing: c.existing}, Request: &request.Request{Nodes: c.nodes, Links: c.links}}
 			p, r, err := run(tried)
@@ -126,7 +126,7 @@ func TestManyLinks(t *testing.T) {
 				req.Links = append(req.Links, link(fmt.Sprintf("l%d", j), ends...))
 			}
 			s := testbed(t, lab)
-			p, err := mapping.Greedy{}.Map(s, mapping.Occupancy{}, req, options())
+			p, err := new(mapping.Optimizer).Map(s, mapping.Occupancy{}, req, options())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -231,7 +231,7 @@ func TestNothingIsChanged(t *testing.T) {
 	}
 }
 
-func ExampleGreedy() {
+func ExampleOptimizer() {
 	s, err := inventory.Parse([]byte(`
 authority: example.org
 hosts:
@@ -250,7 +250,7 @@ hosts:
 		},
 		Links: []request.Link{{ID: "link", Ends: []request.End{{Node: "a", Interface: "a:if0"}, {Node: "b", Interface: "b:if0"}}}},
 	}
-	p, err := mapping.Greedy{}.Map(s, mapping.Occupancy{}, req, mapping.Options{})
+	p, err := new(mapping.Optimizer).Map(s, mapping.Occupancy{}, req, mapping.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -259,7 +259,7 @@ hosts:
 		fmt.Println(n.Node, n.Host.Name, n.SliverType, n.Interfaces[0].Addresses[0])
 	}
 	req.Nodes[0].Capacity.Cores = 4000
-	_, err = mapping.Greedy{}.Map(s, mapping.Occupancy{}, req, mapping.Options{})
+	_, err = new(mapping.Optimizer).Map(s, mapping.Occupancy{}, req, mapping.Options{})
 	fmt.Println(err)
 	// Output:
 	// a host2 namespace 10.10.1.1/24

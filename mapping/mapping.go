@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"time"
 
 	"croft/capacity"
 	"croft/inventory"
@@ -26,28 +27,28 @@ type Options struct {
 	// assigned: they differ between aggregates, and between Allocates of one
 	// slice, only if the caller draws another seed for each. The placement of
 	// nodes depends on it only where a search has to start anew.
-	Seed   uint64
-	Slice  urn.URN // whose request this is: its own exclusive hosts stay open to it
-	Policy Policy
+	Seed  uint64
+	Slice urn.URN // whose request this is: its own exclusive hosts stay open to it
+
+	// Start varies where equally good placements are chosen from. With the
+	// same one, like requests get like placements.
+	Start uint64
 
 	// Effort is how many possibilities a search may look at before it gives
 	// up; 0 is DefaultEffort. It is counted, not timed, so that the same input
 	// has the same answer on every machine.
 	Effort int
+
+	// Deadline ends the optimizing early, by Clock, if it is not zero; the
+	// placement or the refusal then says that it was cut. Where the search is
+	// cut depends on the machine.
+	Deadline time.Time
+	Clock    func() time.Time // needed with a Deadline
 }
 
 // DefaultEffort is enough for every arrangement of a dozen nodes, and a second
 // of one core at the very most.
 const DefaultEffort = 10_000_000
-
-// Policy says how nodes are laid out where there is a choice.
-type Policy int
-
-// The policies.
-const (
-	Pack   Policy = iota // fill up hosts, so that others stay whole
-	Spread               // use the freest hosts
-)
 
 // Occupancy is what is taken of a snapshot's hosts.
 type Occupancy struct {
@@ -55,6 +56,12 @@ type Occupancy struct {
 	// re-checks it.
 	Version int64
 	Hosts   map[urn.URN]Use // by canonical URN
+
+	// Wires is what is taken of wires, by the canonical URN of the inventory's
+	// link, or of the interface where no cable is declared.
+	Wires map[urn.URN]WireUse
+	// VLANs are the tags that links have, with how many links have each.
+	VLANs map[int]int
 
 	// Existing are the nodes that the slice of the request has already and
 	// that its links may join.
@@ -67,6 +74,17 @@ type Use struct {
 	Slivers   int
 	Exclusive bool      // given whole to one slice
 	Slices    []urn.URN // canonical URNs of the slices that have nodes on it
+	// Types counts the nodes of each sliver type, Features the amounts taken.
+	Types    map[request.SliverType]int
+	Features map[string]float64
+	Internal capacity.Kbps // of links within the host
+}
+
+// WireUse is what is taken of one wire.
+type WireUse struct {
+	Bandwidth capacity.Kbps
+	Links     int
+	Exclusive bool // a link has it to itself
 }
 
 // ExistingNode is a node of the slice that stands already.
@@ -82,13 +100,18 @@ type ExistingNode struct {
 type ExistingInterface struct {
 	ID        request.ClientID
 	Linked    bool
+	Component urn.URN // the host's interface, if it has one of its own
 	Addresses []netip.Prefix
 }
 
-// Placement is an answer: every node and link of the request, placed.
+// Placement is an answer: every node and link of the request, placed, but for
+// optional nodes that there is no room for and links that join none but them.
 type Placement struct {
 	Nodes []NodePlacement // in the order of the request
 	Links []LinkPlacement
+	Left  []request.ClientID // optional nodes left out
+	Score float64            // what the placement costs by the objective; the lower the better
+	Cut   bool               // the search was ended by the deadline: there may be a better one
 }
 
 // NodePlacement says where a node goes and what it is made as.
@@ -99,6 +122,7 @@ type NodePlacement struct {
 	Image      urn.URN
 	Exclusive  bool
 	Capacity   capacity.Amount
+	Features   map[string]float64 // amounts taken of the host's features
 	Interfaces []InterfacePlacement
 }
 
@@ -115,6 +139,33 @@ type LinkPlacement struct {
 	Link request.ClientID
 	// Within is the host that the whole link lies on; zero if it crosses hosts.
 	Within urn.URN
+	Ends   []EndPlacement // in the order of the request
+	// Route is the wires that the link runs over; none if it crosses no cabling
+	// that the inventory declares.
+	Route []Carrier
+	// Bandwidth is what the link takes of the host that it is within.
+	Bandwidth  capacity.Kbps
+	VLAN       int    // the tag that it has on the switches of its route; 0 for none
+	SharedVLAN string // the inventory's name of it; "" for a link of its own
+}
+
+// EndPlacement is one end of a link.
+type EndPlacement struct {
+	Node      request.ClientID
+	Interface request.ClientID
+	Existing  bool
+	Component urn.URN // the host's interface that the link leaves by; zero within a host or without cabling
+	// Out and In are what the link does to what the interface sends and
+	// receives.
+	Out, In request.Shape
+}
+
+// Carrier is a wire with what a link takes of it.
+type Carrier struct {
+	Wire      urn.URN       // the inventory's link, or interface where no cable is declared
+	Bandwidth capacity.Kbps `json:",omitempty"`
+	Exclusive bool          `json:",omitempty"`
+	Of        capacity.Kbps `json:"-"` // what the wire has; 0 for no limit. Not kept with the link
 }
 
 // Kind says why a request was refused.
@@ -127,6 +178,8 @@ const (
 	Unavailable             // the thing asked for is taken or out of service
 	Bandwidth               // a link's rate cannot be given
 	Contradicts             // the request contradicts itself
+	NoVLAN                  // no VLAN tag is left for a link
+	Disallowed              // the operator does not let the slice have it
 )
 
 // Refusal says why a request cannot be placed.
@@ -144,6 +197,7 @@ type Refusal struct {
 	// GaveUp says that the search ended before it had seen every arrangement:
 	// there may be one that fits.
 	GaveUp bool
+	Cut    bool // it was the deadline that ended the search
 }
 
 func (r *Refusal) Error() string {

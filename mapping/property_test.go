@@ -15,7 +15,11 @@ import (
 )
 
 func run(c mappingtest.Case) (*mapping.Placement, *mapping.Refusal, error) {
-	p, err := mapping.Greedy{}.Map(c.Snapshot, c.Occupancy, c.Request, c.Options)
+	return runBy(new(mapping.Optimizer), c)
+}
+
+func runBy(m mapping.Mapper, c mappingtest.Case) (*mapping.Placement, *mapping.Refusal, error) {
+	p, err := m.Map(c.Snapshot, c.Occupancy, c.Request, c.Options)
 	var r *mapping.Refusal
 	if err != nil && !errors.As(err, &r) {
 		return nil, nil, fmt.Errorf("error is a %T: %w", err, err)

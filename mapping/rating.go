@@ -35,13 +35,13 @@ func (s *search) rate(o *option, node int) rating {
 		r[3] = int64(h.Capacity.Memory)
 		r[4] = int64(len(h.Types) + len(h.Interfaces))
 	} else {
-		if s.policy == Pack && sl.taken == 0 {
+		if s.layout == Pack && sl.taken == 0 {
 			r[1] = 1
 			if h.Exclusive {
 				r[1] = 2
 			}
 		}
-		for _, other := range s.near[node] {
+		for _, other := range s.links.near[node] {
 			if other >= len(s.placed) {
 				continue // a search for the first nodes only
 			}
@@ -50,7 +50,7 @@ func (s *search) rate(o *option, node int) rating {
 			}
 		}
 		r[3] = s.freeness(o)
-		if s.policy == Spread {
+		if s.layout == Spread {
 			r[2], r[3] = -r[3], int64(sl.taken)
 		}
 	}

@@ -3,8 +3,10 @@ package mapping
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"croft/capacity"
+	"croft/request"
 )
 
 // A search places the nodes of a request on a board, one after the other, and
@@ -23,8 +25,9 @@ type search struct {
 	board  *board
 	wants  []*want
 	states []state
-	near   [][]int // by node
-	policy Policy
+	links  *linkage
+	limits []limit
+	layout Layout
 
 	placed []int32 // by node: option of its want, -1 if open
 	wantOf []int32 // by node
@@ -32,9 +35,9 @@ type search struct {
 	inUse  []int   // by group: nodes placed
 	likes  []uint64
 
-	countable [3]bool // dimensions that every host in question counts
-	free      [3]int64
-	needed    [3]int64
+	countable [4]bool // dimensions that every host in question counts
+	free      [4]int64
+	needed    [4]int64
 
 	left    int // effort
 	failed  bool
@@ -48,7 +51,7 @@ type state struct {
 	copies    []int32 // by slot: how many of its nodes would fit there now
 	room      int     // sum of copies
 	banned    []uint16
-	least     [3]int64 // what each of its nodes takes at least
+	least     [4]int64 // what each of its nodes takes at least
 }
 
 // outcome of a search.
@@ -61,12 +64,12 @@ const (
 )
 
 // arrange places the nodes of wants. The placement is an option by node.
-func arrange(b *board, wants []*want, near [][]int, o Options) ([]option, *board, outcome) {
+func arrange(b *board, wants []*want, links *linkage, layout Layout, o Options) ([]option, *board, outcome) {
 	effort := o.Effort
 	if effort <= 0 {
 		effort = DefaultEffort
 	}
-	s := newSearch(b, wants, near, o.Policy)
+	s := newSearch(b, wants, links, layout)
 	s.left = effort / 2
 	if s.next() {
 		return s.result(), s.board, found
@@ -77,9 +80,9 @@ func arrange(b *board, wants []*want, near [][]int, o Options) ([]option, *board
 	if tooMany(b, wants) {
 		return nil, nil, proved
 	}
-	chances := rand.New(rand.NewPCG(o.Seed, 0x6d6170))
+	chances := rand.New(rand.NewPCG(o.Start, 0x6d6170))
 	for left := effort / 2; left > 0; {
-		s = newSearch(b, wants, near, o.Policy)
+		s = newSearch(b, wants, links, layout)
 		s.chances = chances
 		share := min(left, 4*s.size()+1000)
 		s.left = share
@@ -94,12 +97,12 @@ func arrange(b *board, wants []*want, near [][]int, o Options) ([]option, *board
 	return nil, nil, undecided
 }
 
-func dimensions(a capacity.Amount) [3]int64 {
-	return [3]int64{int64(a.Cores), int64(a.Memory), int64(a.Disk)}
+func dimensions(a capacity.Amount) [4]int64 {
+	return [4]int64{int64(a.Cores), int64(a.Memory), int64(a.Disk), a.GPUs}
 }
 
-func newSearch(b *board, wants []*want, near [][]int, policy Policy) *search {
-	s := &search{board: b.clone(), wants: wants, states: make([]state, len(wants)), near: near, policy: policy}
+func newSearch(b *board, wants []*want, links *linkage, layout Layout) *search {
+	s := &search{board: b.clone(), wants: wants, states: make([]state, len(wants)), links: links, layout: layout, limits: b.limits(links.existing)}
 	nodes, groups := 0, 0
 	for _, w := range wants {
 		groups = max(groups, w.group+1)
@@ -115,14 +118,14 @@ func newSearch(b *board, wants []*want, near [][]int, policy Policy) *search {
 	for i := range s.driver {
 		s.driver[i] = -1
 	}
-	s.countable = [3]bool{true, true, true}
+	s.countable = [4]bool{true, true, true, true}
 	usable := make([]bool, len(b.slots))
 	for i, w := range wants {
 		st := &s.states[i]
 		st.remaining = len(w.nodes)
 		st.copies = make([]int32, len(b.slots))
 		st.banned = make([]uint16, len(w.options))
-		st.least = [3]int64{math.MaxInt64, math.MaxInt64, math.MaxInt64}
+		st.least = [4]int64{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}
 		for _, o := range w.options {
 			usable[o.slot] = true
 			d := dimensions(o.demand)
@@ -178,6 +181,29 @@ func (s *search) alike() {
 		option option
 	}
 	numbers := map[mark]uint64{}
+	// Where nodes stand to others also tells hosts apart.
+	bySwitch, bySite := false, false
+	for _, g := range s.links.groups {
+		bySwitch = bySwitch || g.group.By == request.BySwitch
+		bySite = bySite || g.group.By == request.BySite
+	}
+	for i := range s.likes {
+		if bySwitch {
+			s.likes[i] += uint64(s.board.home[i]+1) << 40
+		}
+		if bySite {
+			s.likes[i] += uint64(s.board.zones[s.board.slots[i].host.Site]+1) << 20
+		}
+		if len(s.links.isParent) > 0 && s.board.slots[i].hasParts {
+			s.likes[i] += uint64(i+1) << 40
+		}
+		if len(s.links.isParent) > 0 && s.board.slots[i].parent >= 0 {
+			s.likes[i] += uint64(s.board.slots[i].parent+1) << 40
+		}
+		if len(s.links.req.Classes) > 0 || len(s.limits) > 0 {
+			s.likes[i] += uint64(s.board.twins[i]+1) << 4
+		}
+	}
 	for i, w := range s.wants {
 		for _, o := range w.options {
 			m := mark{s.likes[o.slot], i, o}
@@ -276,6 +302,11 @@ func (s *search) fit(want int, o int32) bool {
 	if s.states[want].banned[o] > 0 || sl.places <= 0 || (op.whole && sl.taken > 0) || !op.demand.Fits(sl.free) {
 		return false
 	}
+	for _, u := range w.extra[op.kind] {
+		if u.amount > s.board.extra[op.slot*len(s.board.extras)+u.index] {
+			return false
+		}
+	}
 	return w.group == 0 || s.driver[w.group] < 0 || s.driver[w.group] == s.driverOf(op)
 }
 
@@ -311,7 +342,7 @@ func (s *search) recountSlot(want, at int) {
 	w, st := s.wants[want], &s.states[want]
 	sl := &s.board.slots[at]
 	copies, whole := 0, 0
-	least := [3]int64{math.MaxInt64, math.MaxInt64, math.MaxInt64}
+	least := [4]int64{math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64}
 	for o := w.first[at]; o < w.first[at+1]; o++ {
 		if !s.fit(want, o) {
 			continue
@@ -341,7 +372,7 @@ func (s *search) best(want, node int) int32 {
 	s.left -= len(w.options)
 	best, score := int32(-1), rating{}
 	for o := range w.options {
-		if !s.fit(want, int32(o)) {
+		if !s.fit(want, int32(o)) || !s.company(w, node, &w.options[o]) {
 			continue
 		}
 		if r := s.rate(&w.options[o], node); best < 0 || r.less(&score) {
@@ -368,6 +399,9 @@ func (s *search) place(want, node int, o int32) before {
 	if op.whole {
 		sl.places = 0
 	}
+	for _, u := range w.extra[op.kind] {
+		s.board.extra[op.slot*len(s.board.extras)+u.index] -= u.amount
+	}
 	s.placed[node] = o
 	s.states[want].remaining--
 	for k, d := range dimensions(op.demand) {
@@ -388,6 +422,9 @@ func (s *search) unplace(want, node int, o int32, was before) {
 	w := s.wants[want]
 	op := &w.options[o]
 	s.board.slots[op.slot] = was.slot
+	for _, u := range w.extra[op.kind] {
+		s.board.extra[op.slot*len(s.board.extras)+u.index] += u.amount
+	}
 	s.placed[node] = -1
 	s.states[want].remaining++
 	for k, d := range dimensions(op.demand) {
@@ -432,7 +469,7 @@ func (s *search) ban(want int, failed int32, banned []int32) []int32 {
 		op := &w.options[o]
 		sl := &s.board.slots[op.slot]
 		same := op.slot == f.slot || (s.likes[op.slot] == s.likes[f.slot] &&
-			sl.free == model.free && sl.places == model.places && (sl.taken == 0) == (model.taken == 0))
+			sl.free == model.free && sl.places == model.places && (sl.taken == 0) == (model.taken == 0) && s.sameExtras(op.slot, f.slot))
 		if same && op.kind == f.kind {
 			st.banned[o]++
 			banned = append(banned, int32(o))
@@ -440,6 +477,13 @@ func (s *search) ban(want int, failed int32, banned []int32) []int32 {
 		}
 	}
 	return banned
+}
+
+// sameExtras reports whether the same is free on two slots of what is counted
+// beside capacities.
+func (s *search) sameExtras(a, b int) bool {
+	n := len(s.board.extras)
+	return slices.Equal(s.board.extra[a*n:(a+1)*n], s.board.extra[b*n:(b+1)*n])
 }
 
 // result is the placement, by node.

@@ -13,15 +13,18 @@ import (
 
 // want is what one or several nodes of a request ask for alike.
 type want struct {
-	node       *request.Node // the first of them
-	nodes      []int         // their indexes in the request
-	image      *inventory.Image
-	sliverType string   // canonical; "" if open
-	bound      int      // slot; -1 if open
-	shaping    bool     // a link of theirs has a rate, a latency or a loss
-	wired      int      // interfaces that links join
-	group      int      // nodes that links join, directly or not, if drivers matter; else 0
-	drivers    []string // those that existing nodes of the group allow; nil for any
+	node       *request.Node      // the first of them
+	nodes      []int              // their indexes in the request
+	images     []*inventory.Image // any of them, in order of preference; none if open
+	sliverType string             // canonical; "" if open
+	bound      int                // slot; -1 if open
+	shaping    bool               // a link of theirs has a rate, a latency or a loss
+	wired      int                // interfaces that links join
+	group      int                // nodes that links join, directly or not, if drivers matter; else 0
+	drivers    []string           // those that existing nodes of the group allow; nil for any
+	features   []request.Feature
+	class      *request.Class
+	extra      [][]extraUse // by kind: what a node takes beside its capacity
 
 	options []option // in the order of slots
 	first   []int32  // index in options of each slot's first; one more than slots
@@ -39,14 +42,24 @@ type option struct {
 	image     urn.URN
 }
 
+// extraUse is what a node takes of something counted beside capacities.
+type extraUse struct {
+	index  int // in ground.extras
+	amount int64
+}
+
 // stage is how far a slot came towards taking a node. Later stages are nearer.
 type stage int
 
 const (
 	byBinding stage = iota
+	bySite
 	byHardware
+	byArchitecture
 	byType
+	byPolicy
 	byImage
+	byFeature
 	byUse
 	byInterfaces
 	byShaping
@@ -63,7 +76,7 @@ const (
 func (b *board) wants(req *request.Request, links *linkage) ([]*want, *Refusal) {
 	byKey := map[string]*want{}
 	var all []*want
-	images := map[request.Image]*inventory.Image{}
+	images := map[request.Image][]*inventory.Image{}
 	for i := range req.Nodes {
 		n := &req.Nodes[i]
 		key := wantKey(n, links, i)
@@ -72,8 +85,11 @@ func (b *board) wants(req *request.Request, links *linkage) ([]*want, *Refusal) 
 			continue
 		}
 		w := &want{node: n, nodes: []int{i}, shaping: links.shaped[i] != nil, wired: len(links.used[i]),
-			group: links.group[i], drivers: links.pinned[links.group[i]]}
-		if r := b.resolve(w, images); r != nil {
+			group: links.group[i], drivers: links.pinned[links.group[i]], features: n.Features}
+		if c := links.class[i]; c >= 0 {
+			w.class = &req.Classes[c]
+		}
+		if r := b.resolve(w, images, links); r != nil {
 			r.Item = n.ID
 			if r.Place == (request.Place{}) {
 				r.Place = n.Place
@@ -86,11 +102,22 @@ func (b *board) wants(req *request.Request, links *linkage) ([]*want, *Refusal) 
 	return all, nil
 }
 
-// wantKey is equal for nodes that every host treats alike.
+// wantKey is equal for nodes that every host treats alike and that stand alike
+// to other nodes.
 func wantKey(n *request.Node, links *linkage, i int) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s|%q|%d|%q|%q|%q|%q|%v|%v|%d|%d", n.Component.Canonical(), n.ComponentName, n.Exclusive, n.SliverType,
-		n.HardwareTypes, n.Image.Name, n.Image.URL, n.Capacity, links.shaped[i] != nil, len(links.used[i]), links.group[i])
+	fmt.Fprintf(&s, "%s|%q|%d|%q|%q|%q|%q|%q|%v|%v|%v|%d|%d|%v", n.Component.Canonical(), n.ComponentName, n.Exclusive, n.SliverType,
+		n.HardwareTypes, n.Class, n.Architecture, n.Site, n.Capacity, n.Most, links.shaped[i] != nil, len(links.used[i]), links.group[i], links.sets[i])
+	for _, image := range append([]request.Image{n.Image}, n.OtherImages...) {
+		image.Place = request.Place{}
+		fmt.Fprintf(&s, "|%q", image)
+	}
+	for _, f := range n.Features {
+		fmt.Fprintf(&s, "|%q %g %g", f.Name, f.Weight, f.Amount)
+	}
+	if n.Parent != "" || links.isParent[n.ID] {
+		fmt.Fprintf(&s, "|part %d", i)
+	}
 	for _, f := range n.Interfaces {
 		if !f.Component.IsZero() {
 			fmt.Fprintf(&s, "|%s", f.Component.Canonical())
@@ -100,39 +127,141 @@ func wantKey(n *request.Node, links *linkage, i int) string {
 }
 
 // resolve looks up the names in a want.
-func (b *board) resolve(w *want, images map[request.Image]*inventory.Image) *Refusal {
+func (b *board) resolve(w *want, images map[request.Image][]*inventory.Image, links *linkage) *Refusal {
 	n := w.node
-	if c := n.Capacity; c.Cores < 0 || c.Memory < 0 || c.Disk < 0 {
-		return &Refusal{Kind: Contradicts, Why: "asks for less than nothing: " + n.Capacity.String()}
-	}
-	if !n.Image.IsZero() {
-		wanted := n.Image
-		wanted.Place = request.Place{}
-		image, known := images[wanted]
-		if !known {
-			var r *Refusal
-			if image, r = findImage(b.snapshot, n.Image); r != nil {
-				return r
-			}
-			images[wanted] = image
+	for _, c := range []capacity.Amount{n.Capacity, n.Most} {
+		if c.Cores < 0 || c.Memory < 0 || c.Disk < 0 || c.GPUs < 0 {
+			return &Refusal{Kind: Contradicts, Why: "asks for less than nothing: " + c.String()}
 		}
-		w.image = image
+	}
+	if most := n.Most.Or(capacity.Amount{Cores: endless, Memory: endless, Disk: endless, GPUs: endless}); !n.Capacity.Fits(most) {
+		return &Refusal{Kind: Contradicts, Why: fmt.Sprintf("asks for at least %s and at most %s", asks(n.Capacity, most), has(n.Capacity, most))}
+	}
+	if r := b.resolveImages(w, images); r != nil {
+		return r
+	}
+	if n.Site != "" && !slices.ContainsFunc(b.snapshot.Sites, func(s inventory.Site) bool { return s.Name == n.Site }) {
+		var names []string
+		for _, s := range b.snapshot.Sites {
+			names = append(names, s.Name)
+		}
+		hint := "none is declared here"
+		if len(names) > 0 {
+			hint = nearestOr(n.Site, names, "there are "+some(names))
+		}
+		return &Refusal{Kind: Impossible, Why: fmt.Sprintf("no site %q here", n.Site), Hint: hint}
 	}
 	if n.SliverType != "" {
 		t, known := b.snapshot.Type(n.SliverType)
-		if !known {
+		if !known || t.Delays {
 			var names []string
 			for _, t := range b.types {
-				names = append(names, string(t.Name))
+				if !t.Delays {
+					names = append(names, string(t.Name))
+				}
 			}
 			return &Refusal{Kind: Impossible, Place: n.TypePlace, Why: fmt.Sprintf("no sliver type %q here", n.SliverType),
 				Hint: nearestOr(string(n.SliverType), names, "there are "+some(names))}
 		}
 		w.sliverType = string(t.Name)
 	}
+	if r := b.resolveFeatures(w); r != nil {
+		return r
+	}
 	var r *Refusal
 	w.bound, r = b.bound(n)
 	return r
+}
+
+// resolveImages finds the images that would do, the one wished for first. It
+// refuses if there is none of them.
+func (b *board) resolveImages(w *want, known map[request.Image][]*inventory.Image) *Refusal {
+	var first *Refusal
+	wishes := w.node.OtherImages
+	if !w.node.Image.IsZero() {
+		wishes = append([]request.Image{w.node.Image}, wishes...)
+	}
+	for _, wanted := range wishes {
+		key := wanted
+		key.Place = request.Place{}
+		found, looked := known[key]
+		if !looked {
+			var r *Refusal
+			if found, r = findImages(b.snapshot, wanted); r != nil && first == nil {
+				first = r
+			}
+			known[key] = found
+		}
+		for _, image := range found {
+			if !slices.Contains(w.images, image) {
+				w.images = append(w.images, image)
+			}
+		}
+	}
+	if len(wishes) > 0 && len(w.images) == 0 {
+		if first == nil {
+			_, first = findImages(b.snapshot, wishes[0])
+		}
+		return first
+	}
+	return nil
+}
+
+// resolveFeatures looks up what is counted of the features, and of the types.
+func (b *board) resolveFeatures(w *want) *Refusal {
+	w.extra = make([][]extraUse, len(b.types))
+	var uses []extraUse
+	for _, f := range w.features {
+		at := b.extraOf(amountOf(f.Name))
+		switch {
+		case f.Amount < 0 || f.Weight < 0:
+			return &Refusal{Kind: Contradicts, Place: f.Place, Why: fmt.Sprintf("wants less than nothing of feature %s", f.Name)}
+		case f.Amount > 0 && at < 0 && f.Weight >= 1:
+			return &Refusal{Kind: Impossible, Place: f.Place, Why: fmt.Sprintf("wants an amount of feature %s, which no host has amounts of", f.Name), Hint: b.featureHint(f.Name)}
+		case f.Amount > 0 && at >= 0:
+			uses = append(uses, extraUse{at, thousandths(f.Amount)})
+		}
+	}
+	for kind, t := range b.types {
+		w.extra[kind] = uses
+		if at := b.extraOf(limitOn(t.Name)); at >= 0 {
+			w.extra[kind] = append(slices.Clone(uses), extraUse{at, 1000})
+		}
+	}
+	return nil
+}
+
+// hasFeature reports whether a host has a feature, and what it costs those who
+// do not want it.
+func hasFeature(h *inventory.Host, name string) bool {
+	for i := range h.Features {
+		if h.Features[i].Name == name {
+			return true
+		}
+	}
+	_, known := h.Properties[name]
+	return known
+}
+
+func (w *want) wantsFeature(name string) bool {
+	return slices.ContainsFunc(w.features, func(f request.Feature) bool { return f.Name == name })
+}
+
+// lacksFeature is a feature that a node cannot do without and that a host does
+// not have, or one that the host keeps for those who want it; "" if there is
+// none.
+func (b *board) lacksFeature(w *want, h *inventory.Host) (lacking, kept string) {
+	for _, f := range w.features {
+		if f.Weight >= 1 && !hasFeature(h, f.Name) {
+			return f.Name, ""
+		}
+	}
+	for _, f := range h.Features {
+		if _, global := b.global[f.Name]; f.Weight >= 1 && !global && !w.wantsFeature(f.Name) {
+			return "", f.Name
+		}
+	}
+	return "", ""
 }
 
 // bound finds the host that a node names; -1 if it names none.
@@ -182,15 +311,24 @@ func nearestOr(word string, names []string, otherwise string) string {
 
 // consider lists the options of a want on a board, and how far each slot came.
 func (b *board) consider(w *want) {
-	w.options, w.first, w.stages = nil, make([]int32, len(b.slots)+1), make([]stage, len(b.slots))
+	w.options, w.first, w.stages = w.options[:0:0], make([]int32, len(b.slots)+1), make([]stage, len(b.slots))
+	known := map[int32][]declared{}
 	for i := range b.slots {
 		w.first[i] = int32(len(w.options))
 		if w.bound >= 0 && w.bound != i {
 			continue
 		}
-		for rank, kind := range b.slots[i].types {
-			o, at := b.option(w, i, kind)
-			o.rank = rank
+		all, looked := known[b.twins[i]]
+		if !looked || w.interfacesBound() {
+			all = b.declared(w, i)
+			known[b.twins[i]] = all
+		}
+		for rank := range all {
+			o, at := all[rank].option, all[rank].at
+			o.slot = i
+			if at == fits {
+				at = b.now(w, &o)
+			}
 			if at == fits {
 				w.options = append(w.options, o)
 			}
@@ -200,20 +338,65 @@ func (b *board) consider(w *want) {
 	w.first[len(b.slots)] = int32(len(w.options))
 }
 
+// declared is an option as the inventory has it, whatever is taken, and how far
+// it goes; fits if nothing but what is taken can be in the way.
+type declared struct {
+	option option
+	at     stage
+}
+
+func (w *want) interfacesBound() bool {
+	return slices.ContainsFunc(w.node.Interfaces, func(f request.Interface) bool { return !f.Component.IsZero() })
+}
+
+func (b *board) declared(w *want, at int) []declared {
+	all := make([]declared, 0, len(b.slots[at].types))
+	for rank, kind := range b.slots[at].types {
+		o, reached := b.offer(w, at, kind)
+		o.rank = rank
+		all = append(all, declared{o, reached})
+	}
+	return all
+}
+
 // option is the way to place a node on a host as a type, and how far that goes.
 func (b *board) option(w *want, at, kind int) (option, stage) {
+	o, reached := b.offer(w, at, kind)
+	if reached == fits {
+		reached = b.now(w, &o)
+	}
+	return o, reached
+}
+
+// offer is what a host could be to a node if it were empty.
+func (b *board) offer(w *want, at, kind int) (option, stage) {
 	s, t, n := &b.slots[at], b.types[kind], w.node
 	o := option{slot: at, kind: kind, whole: t.WholeHost}
 	isWanted := func(wanted string) bool { return slices.Contains(s.host.HardwareTypes, wanted) }
+	if n.Site != "" && n.Site != s.host.Site {
+		return o, bySite
+	}
 	if len(n.HardwareTypes) > 0 && !slices.ContainsFunc(n.HardwareTypes, isWanted) {
 		return o, byHardware
 	}
-	if w.sliverType != "" && w.sliverType != string(t.Name) {
+	if w.class != nil && len(w.class.Types) > 0 && !slices.ContainsFunc(s.host.HardwareTypes, func(t string) bool { return slices.Contains(w.class.Types, t) }) {
+		return o, byHardware
+	}
+	if n.Architecture != "" && !strings.EqualFold(n.Architecture, s.host.Architecture) {
+		return o, byArchitecture
+	}
+	if t.Delays || (w.sliverType != "" && w.sliverType != string(t.Name)) {
 		return o, byType
 	}
+	if b.disallows(w, s.host, t) != nil {
+		return o, byPolicy
+	}
 	var ok bool
-	if o.image, ok = imageFor(t, s.host, w.image); !ok {
+	if o.image, ok = imageFor(t, s.host, w.images); !ok {
 		return o, byImage
+	}
+	if lacking, kept := b.lacksFeature(w, s.host); lacking != "" || kept != "" {
+		return o, byFeature
 	}
 	// A type that takes whole hosts is exclusive whatever the document says:
 	// documents in the field say otherwise, and Emulab accepts them.
@@ -230,22 +413,53 @@ func (b *board) option(w *want, at, kind int) (option, stage) {
 	if w.drivers != nil && !slices.Contains(w.drivers, t.Driver) {
 		return o, byDriver
 	}
-	o.demand = n.Capacity.Or(t.Default)
+	o.demand = w.asked(t)
 	if !o.demand.Fits(s.size) {
 		return o, bySize
 	}
 	if o.whole {
+		if !s.host.Capacity.Fits(n.Most.Or(capacity.Amount{Cores: endless, Memory: endless, Disk: endless, GPUs: endless})) {
+			return o, bySize
+		}
 		o.demand = s.host.Capacity
 	}
-	switch {
-	case s.out != "":
-		return o, byService
-	case s.closed, o.exclusive && s.others, o.whole && s.taken > 0:
-		return o, byOwner
-	case s.places <= 0, !o.demand.Fits(s.free):
-		return o, byRoom
+	for _, u := range w.extra[kind] {
+		if u.amount > b.ground.extra[at*len(b.extras)+u.index] {
+			return o, bySize
+		}
 	}
 	return o, fits
+}
+
+// asked is what a node takes as a type: what it wants, else the type's default
+// as far as the node lets it.
+func (w *want) asked(t *inventory.SliverType) capacity.Amount {
+	n := w.node
+	a := t.Default
+	if m := n.Most; m != (capacity.Amount{}) {
+		m = m.Or(capacity.Amount{Cores: endless, Memory: endless, Disk: endless, GPUs: endless})
+		a = capacity.Amount{Cores: min(a.Cores, m.Cores), Memory: min(a.Memory, m.Memory), Disk: min(a.Disk, m.Disk), GPUs: min(a.GPUs, m.GPUs)}
+	}
+	return n.Capacity.Or(a)
+}
+
+// now is how far an offer goes with what is taken.
+func (b *board) now(w *want, o *option) stage {
+	s := &b.slots[o.slot]
+	switch {
+	case s.out != "":
+		return byService
+	case s.closed, o.exclusive && s.others, o.whole && s.taken > 0:
+		return byOwner
+	case s.places <= 0, !o.demand.Fits(s.free):
+		return byRoom
+	}
+	for _, u := range w.extra[o.kind] {
+		if u.amount > b.extra[o.slot*len(b.extras)+u.index] {
+			return byRoom
+		}
+	}
+	return fits
 }
 
 // interfacesLack says what a host's interfaces lack for a node.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"croft/capacity"
+	"croft/mapping"
 	"croft/request"
 	"croft/urn"
 )
@@ -123,7 +124,8 @@ type NodeFacts struct {
 	Image      urn.URN
 	Exclusive  bool
 	Capacity   capacity.Amount
-	Hostname   string // the node's own, as in host/@name
+	Features   map[string]float64 `json:",omitempty"` // amounts taken of its host's features
+	Hostname   string             // the node's own, as in host/@name
 	Interfaces []Interface
 	Users      []request.User // those who can log in
 	Login      Login          // where they do; zero until provisioned
@@ -155,6 +157,10 @@ type LinkFacts struct {
 	// VLAN is the tag that the link has on the testbed's switches; 0 for none.
 	VLAN       int    `json:",omitempty"`
 	SharedVLAN string `json:",omitempty"` // the inventory's name for it; "" for none
+	// Route is the wires that it runs over, Bandwidth what it takes of the host
+	// that it is within.
+	Route     []mapping.Carrier `json:",omitempty"`
+	Bandwidth capacity.Kbps     `json:",omitempty"`
 }
 
 // Live reports whether the sliver still belongs to its slice at a time. A
@@ -169,6 +175,7 @@ type End struct {
 	Node      request.ClientID
 	Sliver    urn.URN // of the node
 	Interface request.ClientID
+	Component urn.URN       `json:",omitzero"` // the host's interface that the link leaves by; zero if it leaves none
 	Out, In   request.Shape `json:",omitzero"` // what the link does to what the interface sends and receives
 }
 

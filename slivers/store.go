@@ -39,8 +39,9 @@ type Store interface {
 	All(ctx context.Context) ([]Sliver, error)
 
 	// Reserve records a document and the slivers placed for it, and makes the
-	// slice known. It returns ErrConflict if a host of the slivers has changed
-	// since the occupancy that they were mapped on.
+	// slice known. It returns ErrConflict if more has been taken, since the
+	// occupancy that they were mapped on, of a host or a wire that they use, or
+	// if a VLAN tag of theirs has been.
 	Reserve(ctx context.Context, r Reservation) error
 
 	// Update changes slivers in one step: change gets those of the URNs that

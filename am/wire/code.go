@@ -29,6 +29,7 @@ const (
 	Unsupported           Code = 13
 	Busy                  Code = 14
 	AlreadyExists         Code = 17
+	VLANUnavailable       Code = 24
 	InsufficientBandwidth Code = 25
 	ServerBusy            Code = -32001
 )
@@ -37,7 +38,7 @@ var names = map[Code]string{
 	Success: "SUCCESS", BadArgs: "BADARGS", Error: "ERROR", Forbidden: "FORBIDDEN", BadVersion: "BADVERSION",
 	ServerError: "SERVERERROR", TooBig: "TOOBIG", Refused: "REFUSED", 8: "TIMEDOUT", 9: "DBERROR", 10: "RPCERROR",
 	Unavailable: "UNAVAILABLE", SearchFailed: "SEARCHFAILED", Unsupported: "UNSUPPORTED", Busy: "BUSY", 15: "EXPIRED",
-	16: "INPROGRESS", AlreadyExists: "ALREADYEXISTS", 24: "VLAN_UNAVAILABLE", InsufficientBandwidth: "INSUFFICIENT_BANDWIDTH",
+	16: "INPROGRESS", AlreadyExists: "ALREADYEXISTS", VLANUnavailable: "VLAN_UNAVAILABLE", InsufficientBandwidth: "INSUFFICIENT_BANDWIDTH",
 	ServerBusy: "SERVERBUSY",
 }
 
@@ -87,6 +88,8 @@ func codeOfKind(k aggregate.Kind) Code {
 		return TooBig
 	case aggregate.NoBandwidth:
 		return InsufficientBandwidth
+	case aggregate.NoVLAN:
+		return VLANUnavailable
 	case aggregate.Refused:
 		return Refused
 	case aggregate.Unsupported:

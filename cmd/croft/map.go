@@ -121,7 +121,7 @@ func (a *app) mapRequest(ctx context.Context, file, request string, o mapOptions
 		return fmt.Errorf("map %s: %w", request, err)
 	}
 	slice := urn.URN{Authority: testbed.Authority, Type: urn.Slice, Name: "map"}
-	placement, err := mapping.Greedy{}.Map(testbed, mapping.Occupancy{}, compiled.Request, mapping.Options{
+	placement, err := new(mapping.Optimizer).Map(testbed, mapping.Occupancy{}, compiled.Request, mapping.Options{
 		Seed: o.seed, Slice: slice, Effort: int(o.effort * mapping.DefaultEffort),
 	})
 	if err != nil {

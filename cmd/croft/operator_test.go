@@ -56,7 +56,7 @@ func TestAdmin(t *testing.T) {
 	}
 	defer store.Close()
 	service := aggregate.New(aggregate.Config{
-		Inventory: func() *inventory.Snapshot { return nil }, Languages: languages.Set{}, Mapper: mapping.Greedy{},
+		Inventory: func() *inventory.Snapshot { return nil }, Languages: languages.Set{}, Mapper: new(mapping.Optimizer),
 		Store: store, Clock: time.Now, Random: rand.Reader, Log: slog.New(slog.DiscardHandler),
 	})
 	defer service.Close()

@@ -136,7 +136,7 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 		defer jumpAt.Close()
 	}
 	service := aggregate.New(aggregate.Config{
-		Inventory: testbed.Snapshot, Languages: languages.Set{rspec.Language{}}, Mapper: mapping.Greedy{},
+		Inventory: testbed.Snapshot, Languages: languages.Set{rspec.Language{}}, Mapper: new(mapping.Optimizer),
 		Store: store, Drivers: backends, Entrances: ports, Gateway: gatewayOf(conf, hostKey),
 		Leases: aggregate.Leases{
 			Allocated: time.Duration(conf.Leases.Allocated), AllocatedMax: min(allocatedMax, time.Duration(conf.Leases.Max)),

@@ -77,7 +77,7 @@ func unplaceable(ctx context.Context, testbed *inventory.Snapshot, request []byt
 		return []finding{{Kind: "error", Message: "the document asks for nothing of this aggregate",
 			Hint: "its nodes have component_manager_id " + testbed.Manager.String() + ", or none"}}, nil
 	}
-	_, err = mapping.Greedy{}.Map(testbed, mapping.Occupancy{}, compiled.Request,
+	_, err = new(mapping.Optimizer).Map(testbed, mapping.Occupancy{}, compiled.Request,
 		mapping.Options{Seed: 1, Slice: urn.URN{Authority: testbed.Authority, Type: urn.Slice, Name: "validate"}})
 	var refusal *mapping.Refusal
 	if !errors.As(err, &refusal) {

@@ -111,7 +111,7 @@ func TestRack(t *testing.T) {
 		{ID: "b", SliverType: "emulab-xen", Exclusive: request.No},
 		{ID: "c", SliverType: "raw-pc", Image: request.Image{URL: "https://rack.example.org/image?uuid=debian12-64-std"}},
 	}}
-	p, err := mapping.Greedy{}.Map(s, mapping.Occupancy{}, req, mapping.Options{})
+	p, err := new(mapping.Optimizer).Map(s, mapping.Occupancy{}, req, mapping.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -147,6 +147,12 @@ func Together(c Case, choices []*Choice) []string {
 		if strangers && (use.Exclusive || l.exclusive) {
 			say("%s is not given whole to one slice", name)
 		}
+		for _, n := range c.Occupancy.Existing {
+			t, _ := c.Snapshot.Type(n.SliverType)
+			if n.Host.Equal(host.ID) && use.Slivers > 0 && t != nil && t.WholeHost {
+				say("%s is the whole of what node %s has", name, n.ID)
+			}
+		}
 		if l.wholes > 1 || (l.wholes == 1 && (l.nodes > 1 || use.Slivers > 0)) {
 			say("a node that takes the whole of %s is not alone there", name)
 		}
@@ -162,17 +168,13 @@ func Together(c Case, choices []*Choice) []string {
 	}
 	for _, link := range c.Request.Links {
 		drivers := map[string]bool{}
-		asks := false
-		for _, p := range link.Properties {
-			asks = asks || p.Capacity != 0 || p.LatencyMs != 0 || p.Loss != 0
-		}
-		for _, e := range link.Ends {
+		for k, e := range link.Ends {
+			if e.Existing && namedUnable(c, &link.Ends[k]) && mustShape(c, &link, k) {
+				say("link %s cannot be shaped", link.ID)
+			}
 			for _, n := range c.Occupancy.Existing {
 				if t, known := c.Snapshot.Type(n.SliverType); known && e.Existing && n.ID == e.Node {
 					drivers[t.Driver] = true
-					if asks && !t.Shaping {
-						say("link %s cannot be shaped", link.ID)
-					}
 				}
 			}
 			for i := range c.Request.Nodes {
@@ -258,18 +260,14 @@ func alone(c Case, n *request.Node, choice *Choice) []string {
 		}
 	}
 	wired := 0
-	for _, link := range c.Request.Links {
-		asks := false
-		for _, p := range link.Properties {
-			asks = asks || p.Capacity != 0 || p.LatencyMs != 0 || p.Loss != 0
-		}
-		for _, e := range link.Ends {
+	for i := range c.Request.Links {
+		for k, e := range c.Request.Links[i].Ends {
 			if e.Node != n.ID || e.Existing {
 				continue
 			}
 			wired++
-			if asks && !t.Shaping {
-				say("link %s cannot be shaped", link.ID)
+			if !t.Shaping && mustShape(c, &c.Request.Links[i], k) {
+				say("link %s cannot be shaped", c.Request.Links[i].ID)
 			}
 		}
 	}

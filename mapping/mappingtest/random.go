@@ -79,11 +79,22 @@ func Random(r *rand.Rand, hosts, nodes int) Case {
 		c.Request.Nodes = append(c.Request.Nodes, randomNode(r, s, i, picky))
 	}
 	if chance(30) {
+		standsOn(&c, &s.Hosts[0], slice(0).Canonical())
 		c.Occupancy.Existing = []mapping.ExistingNode{{ID: "old", Host: s.Hosts[0].ID, SliverType: s.Hosts[0].Types[0], Interfaces: []mapping.ExistingInterface{
 			{ID: "old:if0", Addresses: []netip.Prefix{netip.MustParsePrefix("10.10.1.7/24")}}, {ID: "old:if1", Linked: true}}}}
 	}
 	randomLinks(r, &c)
 	return c
+}
+
+// standsOn lets a node of a slice take of a host what it must have.
+func standsOn(c *Case, h *inventory.Host, slice urn.URN) {
+	t, _ := c.Snapshot.Type(h.Types[0])
+	use := mapping.Use{Slivers: 1, Amount: t.Default, Exclusive: t.WholeHost || !h.Shared, Slices: []urn.URN{slice}}
+	if t.WholeHost {
+		use.Amount = h.Capacity
+	}
+	c.Occupancy.Hosts[h.ID.Canonical()] = use
 }
 
 func randomNode(r *rand.Rand, s *inventory.Snapshot, i int, picky bool) request.Node {

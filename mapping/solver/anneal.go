@@ -207,7 +207,8 @@ func (a *search) step(t float64) {
 
 // pointless says whether going from one host to another would change nothing.
 func (a *search) pointless(v, from, to int32) bool {
-	return from >= 0 && a.alike[from] == a.alike[to] && !a.packs[a.kind[v]] && len(a.occ[from]) == 1 && len(a.occ[to]) <= 1
+	k := &a.kinds[a.kind[v]]
+	return from >= 0 && a.alike[from] == a.alike[to] && k.on(from) == k.on(to) && len(a.groups[v]) == 0 && !a.packs[a.kind[v]] && len(a.occ[from]) == 1 && len(a.occ[to]) <= 1
 }
 
 func (a *search) move(v, from, to, e int32, threshold cost) {
@@ -311,7 +312,8 @@ func (a *search) quick(v, from, to, other int32) (cost, bool) {
 	}
 	classes := len(a.tb.classes)
 	k := int(a.kind[v]) * classes
-	c := a.nodeCost[k+int(a.tb.classOf[to])] - a.nodeCost[k+int(a.tb.classOf[from])]
+	kd := &a.kinds[a.kind[v]]
+	c := a.nodeCost[k+int(a.tb.classOf[to])] - a.nodeCost[k+int(a.tb.classOf[from])] + kd.on(to) - kd.on(from)
 	s := int32(len(a.tb.switches))
 	fs, ts := a.tb.switchOf[from] >= 0, a.tb.switchOf[to] >= 0
 	for i := a.incOff[v]; i < a.incOff[v+1]; i++ {
@@ -371,6 +373,10 @@ func (a *search) opening(v, from, to, e int32) cost {
 // slack is what v's leaving could save beyond what quick and opening tell.
 func (a *search) slack(v, from int32) cost {
 	c := a.trouble(v)
+	if len(a.groups[v]) > 0 {
+		_, apart := a.company(v)
+		c += apart
+	}
 	deg := a.incOff[v+1] - a.incOff[v]
 	if a.switchN[a.where[from]] <= deg {
 		c += a.w.sw
@@ -403,7 +409,7 @@ func (a *search) trouble(v int32) cost {
 		c += a.hostTrouble(a.at[u])
 	}
 	c += a.hostTrouble(a.at[v])
-	if len(a.groups[v]) > 0 || a.p.Nodes[v].Parent >= 0 || len(a.parts[v]) > 0 || a.unmixed || len(a.global) > 0 || len(a.limits) > 0 || a.p.Nodes[v].Class >= 0 {
+	if len(a.groups[v]) > 0 || a.p.Nodes[v].Parent >= 0 || len(a.parts[v]) > 0 || a.unmixed || len(a.global) > 0 || len(a.limits) > 0 || len(a.quotas) > 0 || a.p.Nodes[v].Class >= 0 {
 		c = a.pen
 	}
 	return c

@@ -14,6 +14,9 @@ type cost = int64
 
 func micros(f float64) cost { return int64(math.Round(f * 1e6)) }
 
+// endless is how many links a virtual wire takes.
+const endless = 1 << 20
+
 // incompatible stands in a table of costs where a node can't go.
 const incompatible cost = -1
 
@@ -66,6 +69,9 @@ type instance struct {
 	paths   []path
 	between []pathRange
 	limits  []typeLimit
+	quotas  []quota
+	quotaOf [][]int32    // node → quotas
+	groupW  []cost       // group → cost of a pair that is not as wished, 0 if that is a violation
 	limitOf [][]limitUse // class → limits its hosts count for
 }
 
@@ -80,6 +86,11 @@ type globalFeature struct {
 type typeLimit struct {
 	t   TypeID
 	max int64
+}
+
+type quota struct {
+	hosts []uint64 // a set
+	max   int64
 }
 
 type limitUse struct {
@@ -113,6 +124,15 @@ type kind struct {
 	cand    []int32
 	candOff []int32
 	allowed []uint64 // the same as a set
+	extra   []cost   // host → what a node costs there besides; nil for nothing
+}
+
+// on is what a node of the kind costs on a host besides.
+func (k *kind) on(h int32) cost {
+	if k.extra == nil {
+		return 0
+	}
+	return k.extra[h]
 }
 
 // allows says whether a host is among a kind's candidates.
@@ -135,6 +155,7 @@ func newInstance(p *Problem) *instance {
 			in.movable = append(in.movable, int32(v))
 		}
 	}
+	in.compileQuotas()
 	for _, c := range p.Classes {
 		in.classW = append(in.classW, micros(c.Weight))
 		in.classed = append(in.classed, c.Weight >= 1)
@@ -233,6 +254,10 @@ func (in *instance) freeWires() {
 	in.bShared = make([]int64, len(tb.fabric.bundles))
 	for i := range tb.fabric.bundles {
 		for _, w := range tb.fabric.bundles[i].wires {
+			if tb.spec.Wires[w].Virtual {
+				in.bCount[i] += endless
+				continue
+			}
 			if in.wireOnly[w] {
 				in.bShared[i] += in.wireFree[w]
 			} else {
@@ -293,7 +318,11 @@ func (in *instance) compileLinks() {
 		}
 	}
 	in.groups = make([][]int32, len(p.Nodes))
+	in.groupW = make([]cost, len(p.Groups))
 	for g := range p.Groups {
+		if w := p.Groups[g].Weight; w > 0 && w < 1 {
+			in.groupW[g] = micros(w)
+		}
 		for _, v := range p.Groups[g].Nodes {
 			if !slices.Contains(in.groups[v], int32(g)) {
 				in.groups[v] = append(in.groups[v], int32(g))
@@ -326,8 +355,13 @@ func (in *instance) compileKinds() {
 		for _, d := range slices.SortedFunc(slices.Values(n.Desires), func(a, b Desire) int { return cmp.Compare(a.Feature, b.Feature) }) {
 			fmt.Fprint(&key, ";", d.Feature, d.Weight)
 		}
+		// Comparing lists of thousands of hosts would take longer than the
+		// search: only those are known to be alike that are the same.
 		if n.Hosts != nil {
-			fmt.Fprint(&key, n.Hosts)
+			fmt.Fprintf(&key, "h%p/%d", n.Hosts, len(n.Hosts))
+		}
+		if n.Costs != nil {
+			fmt.Fprintf(&key, "c%p", n.Costs)
 		}
 		k, ok := byKey[key.String()]
 		if !ok {
@@ -484,6 +518,12 @@ func (in *instance) candidates(k int32, wires []int32) {
 			}
 		}
 	}
+	if n.Costs != nil {
+		kd.extra = make([]cost, len(in.tb.spec.Hosts))
+		for i, h := range n.Hosts {
+			kd.extra[h] = max(0, micros(n.Costs[i]))
+		}
+	}
 	for _, h := range hosts {
 		kd.candOff[in.home[h]+1]++
 	}
@@ -514,6 +554,20 @@ func (in *instance) compileLimits() {
 			if s := in.tb.slot(members[0], l.t); s >= 0 {
 				in.limitOf[c] = append(in.limitOf[c], limitUse{int32(i), int64(in.tb.slotMax[s])})
 			}
+		}
+	}
+}
+
+func (in *instance) compileQuotas() {
+	in.quotaOf = make([][]int32, len(in.p.Nodes))
+	for i, q := range in.p.Quotas {
+		set := make([]uint64, len(in.tb.spec.Hosts)/64+1)
+		for _, h := range q.Hosts {
+			set[h>>6] |= 1 << (h & 63)
+		}
+		in.quotas = append(in.quotas, quota{set, int64(q.Max)})
+		for _, v := range q.Nodes {
+			in.quotaOf[v] = append(in.quotaOf[v], int32(i))
 		}
 	}
 }

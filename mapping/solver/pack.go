@@ -62,6 +62,9 @@ func (a *search) pack(sol *Solution) {
 			if d.aIface != "" && a.touches(w, ha) && a.ifaceAt(w, ha) != d.aIface || d.bIface != "" && a.touches(w, hb) && a.ifaceAt(w, hb) != d.bIface {
 				continue
 			}
+			if a.tb.spec.Wires[w].Virtual {
+				return w
+			}
 			if u.owned || u.left < bw || !d.emulated && u.emu {
 				continue
 			}

@@ -13,6 +13,7 @@ type Problem struct {
 	Links   []Link
 	Classes []NodeClass
 	Groups  []Group
+	Quotas  []Quota
 	Weights Weights
 }
 
@@ -52,6 +53,10 @@ type Node struct {
 	Hint    int32   // the host to start from; -1 if none
 	Parent  int32   // the node whose host its own host must be a part of; -1 if none
 	Hosts   []int32 // the hosts allowed; nil for any
+	// Costs are what the node costs on each of Hosts, from 0 upwards, beside
+	// everything else; nil for nothing. Nodes that share the two slices are
+	// seen to be alike.
+	Costs []float64
 	// Exclusive keeps every other node off the host.
 	Exclusive bool
 	// NoTrivialMix forbids links within the host beside links that leave it.
@@ -97,7 +102,19 @@ type Group struct {
 	Name     string
 	Apart    bool // otherwise together
 	BySwitch bool // compares the switches of the hosts instead of the hosts
+	ByZone   bool // compares their zones
 	Nodes    []int32
+	// Weight is what each pair costs that is not as it should be; from 1
+	// upwards, and at 0, it is a violation.
+	Weight float64
+}
+
+// Quota bounds how many of some nodes are on some hosts.
+type Quota struct {
+	Name  string
+	Nodes []int32
+	Hosts []int32
+	Max   int32
 }
 
 // Weights are what a placement costs, in units of assign's score.
@@ -127,6 +144,8 @@ type Options struct {
 	// Deadline ends the search early if it is not zero; the solution then says
 	// that it was cut.
 	Deadline time.Time
+	// Clock tells the time for the deadline; nil is time.Now.
+	Clock func() time.Time
 }
 
 // Outcome says what became of a problem.
@@ -237,6 +256,9 @@ func (p *Problem) check() error {
 				return fmt.Errorf("place a request: node %s: there is no feature %d", n.Name, d.Feature)
 			}
 		}
+		if n.Costs != nil && len(n.Costs) != len(n.Hosts) {
+			return fmt.Errorf("place a request: node %s: %d costs on %d hosts", n.Name, len(n.Costs), len(n.Hosts))
+		}
 		for _, h := range n.Hosts {
 			if h < 0 || h >= hosts {
 				return fmt.Errorf("place a request: node %s: there is no host %d", n.Name, h)
@@ -259,6 +281,18 @@ func (p *Problem) check() error {
 		for _, v := range g.Nodes {
 			if v < 0 || v >= nodes {
 				return fmt.Errorf("place a request: group %s: there is no node %d", g.Name, v)
+			}
+		}
+	}
+	for _, q := range p.Quotas {
+		for _, v := range q.Nodes {
+			if v < 0 || v >= nodes {
+				return fmt.Errorf("place a request: quota %s: there is no node %d", q.Name, v)
+			}
+		}
+		for _, h := range q.Hosts {
+			if h < 0 || h >= hosts {
+				return fmt.Errorf("place a request: quota %s: there is no host %d", q.Name, h)
 			}
 		}
 	}

@@ -21,8 +21,12 @@ func Solve(ctx context.Context, p *Problem, o Options) (*Solution, error) {
 		return in.refuse(reasons), nil
 	}
 	st := newState(in)
+	now := o.Clock
+	if now == nil {
+		now = time.Now
+	}
 	stop := func() bool {
-		return ctx.Err() != nil || !o.Deadline.IsZero() && !time.Now().Before(o.Deadline)
+		return ctx.Err() != nil || !o.Deadline.IsZero() && !now().Before(o.Deadline)
 	}
 	a := newSearch(st, o.Seed, stop)
 	effort := o.Effort
@@ -32,6 +36,7 @@ func Solve(ctx context.Context, p *Problem, o Options) (*Solution, error) {
 	pl := newPlan(in, effort)
 	a.run(pl)
 	a.restore(a.best)
+	a.settle()
 	sol := a.solution()
 	for try := 0; try < packTries && a.pen == 0 && len(a.unpacked) > 0 && !a.cut; try++ {
 		// What fits in sum may not fit on single wires: hold something back and
@@ -47,4 +52,29 @@ func Solve(ctx context.Context, p *Problem, o Options) (*Solution, error) {
 		sol.Reasons = a.wrong(sol)
 	}
 	return sol, nil
+}
+
+// settle brings nodes back to their hints where that costs nothing, so that
+// like requests get like placements.
+func (a *search) settle() {
+	for v := range a.at {
+		h, from := a.p.Nodes[v].Hint, a.at[v]
+		if h < 0 || from < 0 || h == from || a.p.Nodes[v].Fixed >= 0 || !a.kinds[a.kind[v]].allows(h) {
+			continue
+		}
+		before, old := a.energy(), a.slot[v]
+		a.unplace(int32(v))
+		if e := a.fits(int32(v), h); e >= 0 {
+			a.place(int32(v), h, e)
+			if a.energy() <= before {
+				continue
+			}
+			a.unplace(int32(v))
+		}
+		a.place(int32(v), from, old)
+	}
+	a.note()
+	if a.energy() > a.best.energy {
+		a.restore(a.best)
+	}
 }

@@ -33,6 +33,7 @@ type state struct {
 	load      []int64   // trunk → bandwidth
 	classT    [][]int32 // class of nodes × type → nodes
 	globalN   []int32
+	quotaN    []int64
 	limitN    []int64
 	mixOut    []int32 // node → links that leave the host
 	mixIn     []int32 // node → links within the host
@@ -69,6 +70,7 @@ func newState(in *instance) *state {
 	}
 	s.globalN = make([]int32, len(in.global))
 	s.limitN = make([]int64, len(in.limits))
+	s.quotaN = make([]int64, len(in.quotas))
 	s.mixOut, s.mixIn = make([]int32, nodes), make([]int32, nodes)
 	links := len(in.links)
 	s.kind_ = make([]RouteKind, links)
@@ -103,6 +105,7 @@ func (s *state) reset() {
 	}
 	clear(s.globalN)
 	clear(s.limitN)
+	clear(s.quotaN)
 	clear(s.kind_)
 	s.interN = 0
 	s.score = 0
@@ -175,14 +178,17 @@ func (s *state) placeAlone(v, h, e int32) {
 			}
 		}
 	}
-	s.score += s.nodeCost[int(s.kind[v])*len(tb.classes)+int(class)]
+	s.score += s.nodeCost[int(s.kind[v])*len(tb.classes)+int(class)] + s.kinds[s.kind[v]].on(h)
+	s.quota(v, h, 1)
 	s.addUp(v, h, 1)
 	if n.Class >= 0 {
 		s.classUp(n.Class, tb.slotType[e], 1)
 	}
 	s.globalsUp(v, class, 1)
 	if len(s.groups[v]) > 0 || n.Parent >= 0 || len(s.parts[v]) > 0 {
-		s.pen += s.company(v)
+		pen, score := s.company(v)
+		s.pen += pen
+		s.score += score
 	}
 }
 
@@ -198,14 +204,17 @@ func (s *state) unplace(v int32) {
 		}
 	}
 	if len(s.groups[v]) > 0 || n.Parent >= 0 || len(s.parts[v]) > 0 {
-		s.pen -= s.company(v)
+		pen, score := s.company(v)
+		s.pen -= pen
+		s.score -= score
 	}
 	s.globalsUp(v, class, -1)
 	if n.Class >= 0 {
 		s.classUp(n.Class, tb.slotType[e], -1)
 	}
 	s.addUp(v, h, -1)
-	s.score -= s.nodeCost[int(s.kind[v])*len(tb.classes)+int(class)]
+	s.score -= s.nodeCost[int(s.kind[v])*len(tb.classes)+int(class)] + s.kinds[s.kind[v]].on(h)
+	s.quota(v, h, -1)
 	if !tb.slotFix[e] {
 		s.dynN[h]--
 		if s.dynN[h] == 0 {
@@ -329,10 +338,22 @@ func (s *state) limit(class int32, by int64) {
 	}
 }
 
-// company is the penalty for node v being with or away from the nodes of its
-// groups, and for being no part of what it should be a part of.
-func (s *state) company(v int32) cost {
-	var c cost
+// quota counts node v on host h.
+func (s *state) quota(v, h int32, by int64) {
+	for _, i := range s.quotaOf[v] {
+		q := &s.quotas[i]
+		if q.hosts[h>>6]>>(h&63)&1 == 0 {
+			continue
+		}
+		s.pen -= overload(s.quotaN[i]-q.max, q.max)
+		s.quotaN[i] += by
+		s.pen += overload(s.quotaN[i]-q.max, q.max)
+	}
+}
+
+// company is the penalty and the score for node v being with or away from the
+// nodes of its groups, and for being no part of what it should be a part of.
+func (s *state) company(v int32) (c, score cost) {
 	h := s.at[v]
 	for _, g := range s.groups[v] {
 		group := &s.p.Groups[g]
@@ -341,10 +362,18 @@ func (s *state) company(v int32) cost {
 				continue
 			}
 			same := s.at[u] == h
-			if group.BySwitch {
+			switch {
+			case group.ByZone:
+				same = s.tb.spec.Hosts[s.at[u]].Zone == s.tb.spec.Hosts[h].Zone
+			case group.BySwitch:
 				same = s.home[s.at[u]] == s.home[h]
 			}
-			if same == group.Apart {
+			if same != group.Apart {
+				continue
+			}
+			if w := s.groupW[g]; w > 0 {
+				score += w
+			} else {
 				c += penalty
 			}
 		}
@@ -357,5 +386,5 @@ func (s *state) company(v int32) cost {
 			c += penalty
 		}
 	}
-	return c
+	return c, score
 }

@@ -67,6 +67,7 @@ type Host struct {
 	Parent   int32 // the host that this is a part of; -1 if none
 	Unique   bool  // a hardware class of its own
 	Loopback int64 // bandwidth of links within the host; 0 is without limit
+	Zone     int32 // the place where it stands, for groups
 }
 
 // Wire joins two hosts. One between switches is a trunk, any other is an
@@ -77,6 +78,8 @@ type Wire struct {
 	AIface, BIface string // the interfaces' names; may be empty
 	Bandwidth      int64  // shared by both directions; more than 0
 	Media          []MediumID
+	// Virtual wires are no hardware: any number of links may have one.
+	Virtual bool
 }
 
 // Spec describes a testbed.
@@ -267,6 +270,7 @@ func (tb *Testbed) classify() {
 				key = strconv.AppendUint(append(key, ':'), e.media, 16)
 			}
 			key = strconv.AppendInt(append(key, 'l'), h.Loopback, 10)
+			key = strconv.AppendInt(append(key, 'z'), int64(h.Zone), 10)
 		}
 		c, ok := byKey[string(key)]
 		if !ok {

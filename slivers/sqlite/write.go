@@ -11,14 +11,14 @@ import (
 	"croft/urn"
 )
 
-// Reserve records a document and its slivers, unless a host of theirs has
-// changed since they were mapped.
+// Reserve records a document and its slivers, unless more has been taken of
+// what they use since they were mapped.
 func (s *Store) Reserve(ctx context.Context, r slivers.Reservation) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, v := range r.Slivers {
-		if v.Node != nil && s.taken.changedSince(v.Node.Host, r.Mapped) {
-			return fmt.Errorf("reserving on %s: %w", v.Node.Host, slivers.ErrConflict)
+	for i := range r.Slivers {
+		if what := s.taken.conflict(&r.Slivers[i], r.Mapped); what != "" {
+			return fmt.Errorf("reserving %s: %w", what, slivers.ErrConflict)
 		}
 	}
 	err := s.inTx(ctx, func(tx *sql.Tx) error {

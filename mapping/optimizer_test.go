@@ -112,7 +112,12 @@ func options() mapping.Options { return mapping.Options{Seed: 7, Slice: urn.Must
 // place maps and has the placement judged.
 func place(t *testing.T, c mappingtest.Case) *mapping.Placement {
 	t.Helper()
-	p, r, err := run(c)
+	return placeBy(t, new(mapping.Optimizer), c)
+}
+
+func placeBy(t *testing.T, m mapping.Mapper, c mappingtest.Case) *mapping.Placement {
+	t.Helper()
+	p, r, err := runBy(m, c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +155,7 @@ func TestPlaces(t *testing.T) {
 		name   string
 		nodes  []request.Node
 		uses   map[urn.URN]mapping.Use
-		policy mapping.Policy
+		layout mapping.Layout
 		want   string
 	}{
 		{"unbound", []request.Node{node("a"), node("b")}, nil, mapping.Pack, "host1 host1"},
@@ -166,7 +171,7 @@ func TestPlaces(t *testing.T) {
 		{"not beside a node that has it all", []request.Node{node("a", exclusive, typed("vm"))}, use("both1", whole, mine), mapping.Pack, "both2"},
 		{"beside others of the slice", []request.Node{node("a", exclusive, typed("vm"))}, taken(use("both1", mapping.Use{Slivers: 2, Exclusive: true}, mine), use("both2", whole, theirs)), mapping.Pack, "both1"},
 		{"full host", []request.Node{node("a", withCores(2))}, use("host1", mapping.Use{Slivers: 3, Amount: amount(3, 1536)}, theirs), mapping.Pack, "host2"},
-		{"the only arrangement", []request.Node{node("a", withCores(2)), node("b", withCores(3)), node("c", withCores(2)), node("d", withCores(1))}, nil, mapping.Pack, "host1 host2 host1 host2"},
+		{"the only arrangement", []request.Node{node("a", withCores(2)), node("b", withCores(3)), node("c", withCores(2)), node("d", withCores(1))}, nil, mapping.Pack, "host2 host1 host2 host1"},
 		{"sliver type", []request.Node{node("a", typed("raw-pc")), node("b", typed("default-vm"))}, nil, mapping.Pack, "pc1 host1"},
 		{"raw-pc said to be shared", []request.Node{node("a", typed("raw-pc"), shared)}, nil, mapping.Pack, "pc1"},
 		{"hardware type", []request.Node{node("a", hardware("d820", "d430"))}, nil, mapping.Pack, "pc1"},
@@ -175,8 +180,7 @@ func TestPlaces(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o := options()
-			o.Policy = c.policy
-			p := place(t, mappingtest.Case{Snapshot: testbed(t, lab), Occupancy: mapping.Occupancy{Hosts: c.uses}, Request: &request.Request{Nodes: c.nodes}, Options: o})
+			p := placeBy(t, &mapping.Optimizer{Objective: mapping.Objective{Layout: c.layout}}, mappingtest.Case{Snapshot: testbed(t, lab), Occupancy: mapping.Occupancy{Hosts: c.uses}, Request: &request.Request{Nodes: c.nodes}, Options: o})
 			if got := hostsOf(p); got != c.want {
 				t.Errorf("nodes are on %s, want %s", got, c.want)
 			}
@@ -205,7 +209,7 @@ func TestImages(t *testing.T) {
 		t.Run(c.image.Name+c.image.URL, func(t *testing.T) {
 			n := node("a")
 			n.Image = c.image
-			p, err := mapping.Greedy{}.Map(testbed(t, lab), mapping.Occupancy{}, &request.Request{Nodes: []request.Node{n}}, options())
+			p, err := new(mapping.Optimizer).Map(testbed(t, lab), mapping.Occupancy{}, &request.Request{Nodes: []request.Node{n}}, options())
 			switch {
 			case c.want == "" && err == nil:
 				t.Errorf("boots %s", p.Nodes[0].Image)
@@ -271,18 +275,18 @@ func TestRefusals(t *testing.T) {
 			want: "wants 4 cores; component host1 has 2 cores free (ask for at most 2 cores)"},
 		{name: "no room together", nodes: []request.Node{node("a", withCores(3)), node("b", withCores(3)), node("c", withCores(3))}, want: ""},
 		{name: "more than there is", nodes: manyNodes(9, typed("namespace")), kind: mapping.Full, never: true,
-			want: "n8: wants 1 core; the freest of 2 hosts beside 8 nodes of this request, host1, has none free (the first 8 of 9 nodes fit)"},
+			want: "n8: wants 1 core; the freest of 2 hosts beside 8 nodes of this request, host1, has none free (the first 8 of 9 nodes fit; 9 nodes made as "},
 		{name: "more than is free", nodes: manyNodes(8, typed("namespace")), uses: use("host2", mapping.Use{Slivers: 1, Amount: amount(1.5, 512)}, theirs), kind: mapping.Full,
-			want: "n6: wants 1 core; the freest of 2 hosts beside 6 nodes of this request, host2, has 0.5 cores free (the first 6 of 8 nodes fit)"},
+			want: "n6: wants 1 core; the freest of 2 hosts beside 6 nodes of this request, host2, has 0.5 cores free (the first 6 of 8 nodes fit; 8 nodes made as "},
 		{name: "more whole hosts than there are", nodes: manyNodes(5, typed("raw-pc")), kind: mapping.Full, never: true,
-			want: "n4: no place is left on any of the 4 hosts that could take it beside 4 nodes of this request (the first 4 of 5 nodes fit)"},
+			want: "n4: no place is left on any of the 4 hosts that could take it beside 4 nodes of this request (the first 4 of 5 nodes fit; 5 nodes made as "},
 		{name: "more whole hosts than are free", nodes: manyNodes(3, typed("raw-pc")), uses: use("pc2", mapping.Use{Slivers: 1, Exclusive: true}, theirs), kind: mapping.Full,
-			want: "n2: no place is left on any of the 2 hosts that could take it beside 2 nodes of this request (the first 2 of 3 nodes fit)"},
+			want: "n2: no place is left on any of the 2 hosts that could take it beside 2 nodes of this request (the first 2 of 3 nodes fit; 3 nodes made as "},
 		{name: "interfaces", nodes: []request.Node{node("a", hardware("d430"), wired("", "", ""))}, links: []request.Link{link("l0", "a:if0"), link("l1", "a:if1"), link("l2", "a:if2")}, kind: mapping.Impossible,
 			want: "no host of hardware type d430 has the interfaces for it (host pc1 has 2 interfaces for links)"},
 		{name: "shaped by whom", nodes: ends, links: []request.Link{property(link("l", "a:if0", "b:if0"), request.Property{LatencyMs: 10})}, want: ""},
 		{name: "capacity", nodes: []request.Node{node("a", typed("namespace"), wired("")), node("b", wired(""))}, links: []request.Link{property(link("l", "a:if0", "b:if0"), request.Property{Capacity: 1000})}, kind: mapping.Bandwidth,
-			want: "line 21: l: asks for a capacity of 1000 kbit/s, but shaping of links is not available yet for these nodes (leave the property out"},
+			want: "line 21: l: asks for a capacity of 1000 kbit/s, but links of these nodes cannot be shaped here (leave the property out"},
 		{name: "latency", nodes: []request.Node{node("a", typed("namespace"), wired("")), node("b", wired(""))}, links: []request.Link{property(link("l", "a:if0", "b:if0"), request.Property{LatencyMs: 10, Loss: 1})}, kind: mapping.Impossible,
 			want: "line 21: l: asks for a latency of 10 ms and a loss of 1 %, but"},
 		{name: "strange link type", nodes: ends, links: []request.Link{func() request.Link { l := link("l", "a:if0", "b:if0"); l.Type = "openflow-path"; return l }()}, kind: mapping.Impossible,

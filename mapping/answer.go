@@ -1,0 +1,199 @@
+package mapping
+
+import (
+	"fmt"
+	"slices"
+
+	"croft/inventory"
+	"croft/mapping/solver"
+	"croft/request"
+	"croft/urn"
+)
+
+// placement completes what the solver has found.
+func (j *job) placement(l *layout, sol *solver.Solution) (*Placement, *Refusal) {
+	p := &Placement{Nodes: make([]NodePlacement, len(j.req.Nodes)), Links: make([]LinkPlacement, len(j.req.Links)), Score: sol.Score, Cut: sol.Cut}
+	for i := range j.req.Nodes {
+		o := j.optionOn(j.wantOf[i], sol.Hosts[i], l.kinds[i])
+		p.Nodes[i] = j.nodePlacement(i, o)
+	}
+	for i := range j.req.Links {
+		p.Links[i] = j.linkPlacement(i, l, sol, p)
+	}
+	if r := assignAddresses(j.snapshot.Pools.Addresses, j.links, p); r != nil {
+		return nil, r
+	}
+	if r := assignMACs(j.req, j.options, p); r != nil {
+		return nil, r
+	}
+	if r := j.assignVLANs(p); r != nil {
+		return nil, r
+	}
+	return p, nil
+}
+
+func (j *job) nodePlacement(i int, o *option) NodePlacement {
+	n, w := &j.req.Nodes[i], j.wantOf[i]
+	p := NodePlacement{
+		Node: n.ID, Host: j.slots[o.slot].host.ID, SliverType: j.types[o.kind].Name, Image: o.image,
+		Exclusive: o.exclusive, Capacity: o.demand, Interfaces: make([]InterfacePlacement, len(n.Interfaces)),
+	}
+	for _, f := range w.features {
+		if f.Amount > 0 && j.extraOf(amountOf(f.Name)) >= 0 && hasFeature(j.slots[o.slot].host, f.Name) {
+			if p.Features == nil {
+				p.Features = map[string]float64{}
+			}
+			p.Features[f.Name] += f.Amount
+		}
+	}
+	for k := range n.Interfaces {
+		f := &n.Interfaces[k]
+		p.Interfaces[k] = InterfacePlacement{ID: f.ID, Addresses: slices.Clone(f.Addresses)}
+		if f.Component.IsZero() {
+			continue
+		}
+		for x := range j.slots[o.slot].host.Interfaces {
+			if own := &j.slots[o.slot].host.Interfaces[x]; own.ID.Equal(f.Component) {
+				p.Interfaces[k].Component = own.ID
+			}
+		}
+	}
+	return p
+}
+
+// linkPlacement writes down the way of a link.
+func (j *job) linkPlacement(i int, l *layout, sol *solver.Solution, p *Placement) LinkPlacement {
+	link := &j.req.Links[i]
+	out := LinkPlacement{Link: link.ID, SharedVLAN: link.SharedVLAN, Within: j.links.within(i, p)}
+	ends := j.links.ends[i]
+	if len(ends) > 1 && link.Trivial == request.No {
+		out.Within = urn.URN{}
+	}
+	local := len(ends) > 1 && !out.Within.IsZero()
+	if local {
+		out.Bandwidth = j.links.rates[i]
+	}
+	for k, e := range ends {
+		end := EndPlacement{Node: link.Ends[k].Node, Interface: link.Ends[k].Interface, Existing: e.node < 0}
+		if s := j.links.shapes[i]; s != nil {
+			end.Out, end.In = s[k].out, s[k].in
+		}
+		if at := l.ends[i][k]; at >= 0 && !local {
+			end.Component = j.leaves(l, sol, at, e, k)
+			if e.node >= 0 && !l.shared[i] && !end.Component.IsZero() {
+				p.Nodes[e.node].Interfaces[e.iface].Component = end.Component
+			}
+		}
+		out.Ends = append(out.Ends, end)
+	}
+	if local {
+		return out
+	}
+	seen := map[int32]int{}
+	for k, at := range l.ends[i] {
+		if at < 0 || k == 1 && l.bridges[i] < 0 {
+			continue
+		}
+		for _, w := range sol.Routes[at].Wires {
+			wire := &j.wires[w]
+			if wire.id.IsZero() {
+				continue
+			}
+			rate := l.problem.Links[at].Bandwidth
+			if n, known := seen[w]; known {
+				out.Route[n].Bandwidth += kbps(rate)
+				continue
+			}
+			seen[w] = len(out.Route)
+			c := Carrier{Wire: wire.id, Bandwidth: kbps(rate), Exclusive: !wire.trunk && !l.shared[i]}
+			if of := j.testbed.Spec().Wires[w].Bandwidth; of < unbounded {
+				c.Of = kbps(of)
+			}
+			out.Route = append(out.Route, c)
+		}
+	}
+	return out
+}
+
+// leaves is the interface by which a link leaves the host of one of its ends.
+func (j *job) leaves(l *layout, sol *solver.Solution, at int32, e endpoint, k int) urn.URN {
+	wires := sol.Routes[at].Wires
+	if len(wires) == 0 {
+		return urn.URN{}
+	}
+	x := &l.problem.Links[at]
+	v, first := x.A, wires[0]
+	if k == 1 && x.A != j.solverNode(l, e) {
+		v, first = x.B, wires[len(wires)-1]
+	}
+	host := sol.Hosts[v]
+	w := &j.wires[first]
+	if w.ends[0] == host {
+		return w.ifaces[0]
+	}
+	return w.ifaces[1]
+}
+
+// assignVLANs gives tags to links that pass switches. Which tag comes first
+// depends on the seed, so that those who map at the same time seldom meet.
+func (j *job) assignVLANs(p *Placement) *Refusal {
+	shared := map[string]*inventory.SharedVLAN{}
+	taken := map[int]bool{}
+	for i := range j.snapshot.SharedVLANs {
+		v := &j.snapshot.SharedVLANs[i]
+		shared[v.Name] = v
+		taken[v.Tag] = true
+	}
+	if j.occupancy != nil {
+		for tag, links := range j.occupancy.VLANs {
+			taken[tag] = taken[tag] || links > 0
+		}
+	}
+	var pool []int
+	for _, r := range j.snapshot.Pools.VLANs {
+		for tag := r.First; tag <= r.Last; tag++ {
+			if !taken[tag] {
+				pool = append(pool, tag)
+				taken[tag] = true
+			}
+		}
+	}
+	next := 0
+	if len(pool) > 0 {
+		next = int(j.options.Seed % uint64(len(pool)))
+	}
+	left := len(pool)
+	for i := range p.Links {
+		l := &p.Links[i]
+		if l.SharedVLAN != "" {
+			l.VLAN = shared[l.SharedVLAN].Tag
+			continue
+		}
+		if len(j.snapshot.Pools.VLANs) == 0 || !j.passesSwitch(l) {
+			continue
+		}
+		if left == 0 {
+			link := &j.req.Links[i]
+			return &Refusal{Kind: NoVLAN, Item: link.ID, Place: link.Place,
+				Why:  fmt.Sprintf("no VLAN tag is left for it: %s free for links between switches, the request needs more", plural(len(pool), "tag")),
+				Hint: "links within a host need none"}
+		}
+		l.VLAN = pool[next]
+		next = (next + 1) % len(pool)
+		left--
+	}
+	return nil
+}
+
+// passesSwitch reports whether a link runs over a declared switch.
+func (j *job) passesSwitch(l *LinkPlacement) bool {
+	for _, c := range l.Route {
+		w := &j.wires[j.byWire[c.Wire.Canonical()]]
+		for _, h := range w.ends {
+			if int(h) >= len(j.slots) && int(h) < len(j.slots)+len(j.snapshot.Switches) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,344 @@
+package mapping
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"croft/capacity"
+	"croft/mapping/solver"
+	"croft/request"
+)
+
+// refuseWants refuses a request of which some node has no place by itself. Of
+// several, what can never be comes first: waiting does not help there.
+func (b *board) refuseWants(wants []*want, links *linkage) *Refusal {
+	var worst *Refusal
+	hopeless := func(r *Refusal) int {
+		switch {
+		case r.Kind == Impossible || r.Kind == Contradicts || r.Kind == Bandwidth || r.Kind == Disallowed:
+			return 2
+		case r.Never:
+			return 1
+		}
+		return 0
+	}
+	for _, w := range wants {
+		if len(w.options) > 0 {
+			continue
+		}
+		if r := b.refuseOne(w, links); worst == nil || hopeless(r) > hopeless(worst) {
+			worst = r
+		}
+	}
+	if worst != nil && hopeless(worst) == 2 {
+		return worst
+	}
+	if r := b.refuseGroups(wants, links); r != nil {
+		return r
+	}
+	return worst
+}
+
+// refuseGroups refuses links between nodes that no one driver can make.
+func (b *board) refuseGroups(wants []*want, links *linkage) *Refusal {
+	allowed := map[int][]string{}
+	driversOf := map[int][]string{} // by node
+	for _, w := range wants {
+		if w.group == 0 {
+			continue // any driver will do
+		}
+		drivers := b.driversFor(w)
+		for _, n := range w.nodes {
+			driversOf[n] = drivers
+		}
+	}
+	for node, group := range links.group {
+		if group == 0 {
+			continue
+		}
+		drivers := driversOf[node]
+		if before, some := allowed[group]; some {
+			drivers = common(before, drivers)
+		}
+		if len(drivers) == 0 {
+			return links.refuseDrivers(node)
+		}
+		allowed[group] = drivers
+	}
+	return nil
+}
+
+// driversFor are the drivers that could make a node, were every host free and
+// large enough.
+func (b *board) driversFor(w *want) []string {
+	var drivers []string
+	for i := range b.slots {
+		if w.bound >= 0 && w.bound != i {
+			continue
+		}
+		for _, kind := range b.slots[i].types {
+			d := b.types[kind].Driver
+			if slices.Contains(drivers, d) {
+				continue
+			}
+			if _, st := b.option(w, i, kind); st >= bySize {
+				drivers = append(drivers, d)
+			}
+		}
+	}
+	return drivers
+}
+
+// refuseTogether refuses a request whose nodes each have a place, but not
+// together. It tells apart what an empty testbed could take from what not even
+// that could.
+func (j *job) refuseTogether(how outcome) *Refusal {
+	empty := newBoard(j.ground, j.snapshot, nil, j.slice)
+	free := make([]*want, len(j.wants))
+	for i, w := range j.wants {
+		copied := *w
+		empty.consider(&copied)
+		free[i] = &copied
+	}
+	r := &Refusal{Kind: Full, GaveUp: how == undecided}
+	_, _, ever := arrange(empty, free, j.links, j.objective.Layout, j.options)
+	b, wants := j.board, j.wants
+	if ever == proved {
+		r.Never = true
+		b, wants = empty, free
+	}
+	r = j.refuseAll(b, wants, r)
+	for _, w := range wants {
+		if slices.ContainsFunc(w.nodes, func(n int) bool { return j.req.Nodes[n].ID == r.Item }) {
+			counts := b.counts(w, wants)
+			if r.Hint != "" {
+				counts = r.Hint + "; " + counts
+			}
+			r.Hint = counts
+		}
+	}
+	return r
+}
+
+// counts says how many nodes that ask for the same are wanted, and how many
+// hosts there are for them.
+func (b *board) counts(w *want, wants []*want) string {
+	free, taken, out, small, nodes := 0, 0, 0, 0, 0
+	for _, o := range wants {
+		if o.describe() == w.describe() {
+			nodes += len(o.nodes)
+		}
+	}
+	for _, st := range w.stages {
+		switch st {
+		case fits:
+			free++
+		case byOwner:
+			taken++
+		case byRoom:
+			small++
+		case byService:
+			out++
+		}
+	}
+	what := plural(nodes, "such node") + " wanted"
+	if d := w.describe(); d != "" {
+		what = plural(nodes, "node") + " " + d + " wanted"
+	}
+	text := fmt.Sprintf("%s, %s free for them", what, plural(free, "host"))
+	var more []string
+	for _, c := range []struct {
+		n   int
+		why string
+	}{{taken, "taken by others"}, {small, "too full"}, {out, "out of service"}} {
+		if c.n > 0 {
+			more = append(more, fmt.Sprintf("%d %s", c.n, c.why))
+		}
+	}
+	if len(more) > 0 {
+		text += "; of those that would suit, " + strings.Join(more, ", ")
+	}
+	return text
+}
+
+// describe says what kind of host a node wants, shortly.
+func (w *want) describe() string {
+	var parts []string
+	if len(w.node.HardwareTypes) > 0 {
+		parts = append(parts, "of type "+strings.Join(w.node.HardwareTypes, " or "))
+	}
+	if w.sliverType != "" {
+		parts = append(parts, "made as "+w.sliverType)
+	}
+	for _, f := range w.features {
+		if f.Weight >= 1 {
+			parts = append(parts, "with "+f.Name)
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// refuseLinks says why a request cannot be placed of which the nodes alone can:
+// its links, its groups, or the limits of the testbed are in the way.
+func (j *job) refuseLinks(l *layout, sol *solver.Solution) *Refusal {
+	r := &Refusal{Kind: Full, GaveUp: sol.Outcome == solver.NotFound, Cut: sol.Cut, Why: "no arrangement was found"}
+	if len(sol.Reasons) > 0 {
+		j.explain(r, l, &sol.Reasons[0])
+	}
+	if r.Item == "" && len(j.req.Links) > 0 {
+		r.Item, r.Place = j.req.Links[0].ID, j.req.Links[0].Place
+	} else if r.Item == "" {
+		r.Item, r.Place = j.req.Nodes[0].ID, j.req.Nodes[0].Place
+	}
+	var others []string
+	for i := range sol.Reasons {
+		if i > 0 && i < 4 {
+			others = append(others, sol.Reasons[i].Text)
+		}
+	}
+	if len(others) > 0 {
+		r.Why += "; also: " + strings.Join(others, "; ")
+	}
+	// Would it fit if nobody were here?
+	empty := *j
+	empty.board, empty.offers = newBoard(j.ground, j.snapshot, nil, j.slice), map[offerKey]*offers{}
+	empty.wants, empty.wantOf = make([]*want, len(j.wants)), make([]*want, len(j.wantOf))
+	for i, w := range j.wants {
+		copied := *w
+		empty.consider(&copied)
+		empty.wants[i] = &copied
+		for _, n := range w.nodes {
+			empty.wantOf[n] = &copied
+		}
+	}
+	chosen, _, how := arrange(empty.board, empty.wants, j.links, j.objective.Layout, j.options)
+	if how != found {
+		return r
+	}
+	_, ever, refused := empty.solve(chosen)
+	switch {
+	case refused != nil:
+	case ever.Outcome == solver.Impossible:
+		r.Never = true
+	case ever.Outcome == solver.Placed:
+		r.Hint = "it would fit if nothing else were on the testbed"
+	}
+	return r
+}
+
+// explain puts a reason of the solver's into words of the request.
+func (j *job) explain(r *Refusal, l *layout, why *solver.Reason) {
+	r.Why = why.Text
+	switch why.Want {
+	case solver.WantBandwidth:
+		r.Kind = Bandwidth
+	case solver.WantInterface, solver.WantHost, solver.WantCount, solver.WantGroup:
+		r.Kind = Full
+	}
+	for _, at := range why.Links {
+		link := &j.req.Links[l.linkOf[at]]
+		r.Item, r.Place = link.ID, link.Place
+		if j.links.rates[l.linkOf[at]] > 0 && why.Want == solver.WantInterface {
+			r.Kind = Bandwidth
+		}
+		return
+	}
+	for _, v := range why.Nodes {
+		if int(v) < len(j.req.Nodes) {
+			r.Item, r.Place = j.req.Nodes[v].ID, j.req.Nodes[v].Place
+			return
+		}
+		for i, b := range l.bridges {
+			if b == v {
+				r.Item, r.Place = j.req.Links[i].ID, j.req.Links[i].Place
+				return
+			}
+		}
+	}
+	for _, g := range j.links.groups {
+		if why.Want == solver.WantGroup && g.hard() {
+			r.Item, r.Place = request.ClientID(g.group.Name), g.group.Place
+			return
+		}
+	}
+}
+
+// conflict is a smallest set of what a node wants that no host has together,
+// however free the testbed is: each of them taken away, some host would do.
+// Nothing if that is but one.
+func (b *board) conflict(w *want) []string {
+	type wish struct {
+		name string
+		drop func(*want, *request.Node)
+	}
+	n := w.node
+	var wishes []wish
+	add := func(name string, drop func(*want, *request.Node)) { wishes = append(wishes, wish{name, drop}) }
+	if n.Site != "" {
+		add("site "+n.Site, func(_ *want, n *request.Node) { n.Site = "" })
+	}
+	if len(n.HardwareTypes) > 0 {
+		add("hardware type "+strings.Join(n.HardwareTypes, " or "), func(_ *want, n *request.Node) { n.HardwareTypes = nil })
+	}
+	if w.class != nil {
+		add("class "+string(n.Class), func(w *want, _ *request.Node) { w.class = nil })
+	}
+	if n.Architecture != "" {
+		add("architecture "+n.Architecture, func(_ *want, n *request.Node) { n.Architecture = "" })
+	}
+	if w.sliverType != "" {
+		add("sliver type "+w.sliverType, func(w *want, _ *request.Node) { w.sliverType = "" })
+	}
+	if len(w.images) > 0 {
+		add("image "+w.images[0].Name, func(w *want, _ *request.Node) { w.images = nil })
+	}
+	for _, f := range w.features {
+		if f.Weight >= 1 {
+			add("feature "+f.Name, func(w *want, _ *request.Node) {
+				w.features = slices.DeleteFunc(slices.Clone(w.features), func(x request.Feature) bool { return x.Name == f.Name })
+			})
+		}
+	}
+	if n.Exclusive != request.Open {
+		add(fmt.Sprintf("exclusive=%v", n.Exclusive == request.Yes), func(_ *want, n *request.Node) { n.Exclusive = request.Open })
+	}
+	if n.Capacity != (capacity.Amount{}) {
+		add("a size of "+n.Capacity.String(), func(_ *want, n *request.Node) { n.Capacity = capacity.Amount{} })
+	}
+	possible := func(kept []wish) bool {
+		few, node := *w, *n
+		few.node = &node
+		for _, x := range wishes {
+			if !slices.ContainsFunc(kept, func(k wish) bool { return k.name == x.name }) {
+				x.drop(&few, &node)
+			}
+		}
+		for i := range b.slots {
+			if w.bound >= 0 && w.bound != i {
+				continue
+			}
+			for _, kind := range b.slots[i].types {
+				if _, at := b.offer(&few, i, kind); at == fits {
+					return true
+				}
+			}
+		}
+		return false
+	}
+	kept := slices.Clone(wishes)
+	for _, x := range wishes {
+		fewer := slices.DeleteFunc(slices.Clone(kept), func(k wish) bool { return k.name == x.name })
+		if !possible(fewer) {
+			kept = fewer
+		}
+	}
+	if len(kept) < 2 {
+		return nil
+	}
+	var names []string
+	for _, k := range kept {
+		names = append(names, k.name)
+	}
+	return names
+}
