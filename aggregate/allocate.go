@@ -109,7 +109,8 @@ func (s *Service) reserve(ctx context.Context, grant credentials.Grant, slice ur
 		// The caller gets nothing, so nothing may stay.
 		return nil, errors.Join(err, s.forget(context.WithoutCancel(ctx), placed))
 	}
-	return &Allocated{Manifest: manifest, Version: version, Slivers: placed, Warnings: compiled.Warnings}, nil
+	return &Allocated{Manifest: manifest, Version: version, Slivers: placed,
+		Warnings: append(compiled.Warnings, unpublished(compiled.Request)...)}, nil
 }
 
 // placeAndReserve maps a request and commits the placement. The error is

@@ -55,7 +55,7 @@ func (s *Service) create(ctx context.Context, p *credentials.Principal, slice ur
 	if err != nil {
 		return nil, err
 	}
-	described, err := s.realize(ctx, grant, Target{Slice: slice}, ProvisionOptions{Users: o.Users, End: o.End, Start: true, Version: reserved.Version})
+	described, err := s.realize(ctx, grant, Target{Slice: slice}, ProvisionOptions{Users: o.Users, End: o.End, Start: true, Version: reserved.Version, by: p.User})
 	if err != nil {
 		return nil, errors.Join(err, s.release(context.WithoutCancel(ctx), slice, reserved.Slivers))
 	}

@@ -81,10 +81,8 @@ func (s *Service) release(ctx context.Context, slice urn.URN, list []slivers.Sli
 	if err != nil {
 		return err
 	}
-	for _, v := range list {
-		if v.Node != nil {
-			s.Entrances.Close(v.URN)
-		}
+	for i := range list {
+		s.closeWays(&list[i])
 	}
 	s.working.kick(slice)
 	return nil

@@ -3,7 +3,6 @@ package aggregate
 import (
 	"context"
 	"fmt"
-	"net"
 	"time"
 
 	"croft/credentials"
@@ -21,6 +20,8 @@ type ProvisionOptions struct {
 	BestEffort bool
 	Start      bool              // nodes start as soon as they are made
 	Version    languages.Version // of the manifest
+
+	by urn.URN // who provisions
 }
 
 // Described is the answer to Provision and Describe.
@@ -46,6 +47,7 @@ func (s *Service) provision(ctx context.Context, p *credentials.Principal, t Tar
 		return nil, err
 	}
 	defer unlock()
+	o.by = p.User
 	return s.realize(ctx, grant, t, o)
 }
 
@@ -97,26 +99,31 @@ func (s *Service) realize(ctx context.Context, grant credentials.Grant, t Target
 		if err != nil {
 			return nil, err
 		}
-		plans[v.URN.Canonical()] = plan{users: assignLogins(users, nil, taken)}
+		plans[v.URN.Canonical()] = plan{users: assignLogins(addUsers(users, v.Node.Wanted), nil, taken), ports: v.Node.Ports}
 	}
-	var opened []urn.URN
+	var opened []slivers.Sliver
 	undo := func() {
-		for _, u := range opened {
-			s.Entrances.Close(u)
+		for i := range opened {
+			s.closeWays(&opened[i])
 		}
 	}
 	for _, v := range todo {
 		if v.Node == nil || !s.hasEntrance(&v) {
 			continue
 		}
+		opened = append(opened, v)
 		login, err := s.open(ctx, v.URN, 0)
 		if err != nil {
 			undo()
 			return nil, err
 		}
-		opened = append(opened, v.URN)
+		ports, err := s.openPorts(ctx, &v)
+		if err != nil {
+			undo()
+			return nil, err
+		}
 		k := v.URN.Canonical()
-		plans[k] = plan{users: plans[k].users, login: login}
+		plans[k] = plan{users: plans[k].users, login: login, ports: ports}
 	}
 	err = s.Store.Update(ctx, urnsOf(todo), func(held []*slivers.Sliver) error {
 		if len(held) != len(todo) {
@@ -130,7 +137,8 @@ func (s *Service) realize(ctx context.Context, grant credentials.Grant, t Target
 			v.Expires, v.AutoStart = expires, o.Start
 			if v.Node != nil {
 				plan := plans[v.URN.Canonical()]
-				v.Node.Users, v.Node.Login = plan.users, plan.login
+				v.Node.Users, v.Node.Login, v.Node.Ports = plan.users, plan.login, plan.ports
+				v.Node.Owner = o.by
 			}
 			todo[i] = *v
 		}
@@ -157,6 +165,7 @@ func (s *Service) realize(ctx context.Context, grant credentials.Grant, t Target
 type plan struct {
 	users []request.User
 	login slivers.Login
+	ports []slivers.Port
 }
 
 // accountsOf asks drivers for the accounts of images, each once.
@@ -212,20 +221,7 @@ const loginAddress = "127.0.0.1:22"
 
 // open makes the way in to a node.
 func (s *Service) open(ctx context.Context, node urn.URN, port int) (slivers.Login, error) {
-	login, err := s.Entrances.Open(ctx, node, port, func(ctx context.Context) (net.Conn, error) {
-		found, err := s.Store.Find(ctx, []urn.URN{node})
-		if err != nil {
-			return nil, err
-		}
-		if len(found) == 0 || !found[0].Live(s.Clock()) {
-			return nil, fmt.Errorf("node %s: %w", node, slivers.ErrNotFound)
-		}
-		d, err := s.driver(&found[0])
-		if err != nil {
-			return nil, err
-		}
-		return d.Dial(ctx, node, "tcp", loginAddress)
-	})
+	login, err := s.Entrances.Open(ctx, node, port, s.dialer(node, loginAddress))
 	if err != nil {
 		return slivers.Login{}, fmt.Errorf("opening a login port for %s: %w", node, err)
 	}

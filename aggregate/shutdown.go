@@ -3,6 +3,7 @@ package aggregate
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"croft/credentials"
 	"croft/slivers"
@@ -48,10 +49,8 @@ func (s *Service) halt(ctx context.Context, slice urn.URN) error {
 	if err != nil {
 		return err
 	}
-	for _, v := range list {
-		if v.Node != nil {
-			s.Entrances.Close(v.URN)
-		}
+	for i := range list {
+		s.closeWays(&list[i])
 	}
 	s.working.kick(slice)
 	return nil
@@ -107,12 +106,16 @@ func (s *Service) reopen(ctx context.Context, list []slivers.Sliver) error {
 				return err
 			}
 		}
-		if login == v.Node.Login {
+		ports, err := s.openPorts(ctx, &v)
+		if err != nil {
+			return err
+		}
+		if login == v.Node.Login && slices.Equal(ports, v.Node.Ports) {
 			continue
 		}
-		err := s.Store.Update(ctx, []urn.URN{v.URN}, func(held []*slivers.Sliver) error {
+		err = s.Store.Update(ctx, []urn.URN{v.URN}, func(held []*slivers.Sliver) error {
 			for _, h := range held {
-				h.Node.Login = login
+				h.Node.Login, h.Node.Ports = login, ports
 			}
 			return nil
 		})

@@ -10,8 +10,16 @@ import (
 	"croft/urn"
 )
 
-// compileSteps checks the start-up graph of a request against its slice.
+// compileSteps checks what a request says of its nodes beside where they are,
+// and its start-up graph against the slice.
 func (s *Service) compileSteps(ctx context.Context, slice urn.URN, req *request.Request, have []slivers.Sliver) ([]slivers.Step, error) {
+	for i := range req.Nodes {
+		users, err := wantedUsers(slice, &req.Nodes[i])
+		if err != nil {
+			return nil, err
+		}
+		req.Nodes[i].Users = users
+	}
 	if len(req.Steps) == 0 {
 		return nil, nil
 	}

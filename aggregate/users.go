@@ -70,8 +70,55 @@ func cleanKey(text string) (string, error) {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key))), nil
 }
 
+// wantedUsers checks the users that a node of a request asks for. One who is no
+// member of any federation is a user of the slice's.
+func wantedUsers(slice urn.URN, n *request.Node) ([]request.User, error) {
+	var out []request.User
+	for _, u := range n.Users {
+		if u.URN.IsZero() {
+			name := accountName(u.Login)
+			u.URN = urn.URN{Authority: slice.Authority + urn.Authority(":"+label(slice.Name)), Type: urn.User, Name: name}
+		}
+		clean, err := cleanUsers([]request.User{u})
+		if err != nil {
+			e := refuse(BadArgs, "%s: user %s: %w", n.Place, u.Login, err)
+			e.Item = string(n.ID)
+			return nil, e
+		}
+		clean[0].Login = u.Login
+		out = append(out, clean...)
+	}
+	if len(out) > maxUsers {
+		return nil, refuse(BadArgs, "%s: %d users: at most %d", n.Place, len(out), maxUsers)
+	}
+	return out, nil
+}
+
+// addUsers adds the users that a document asks for to those of a call.
+func addUsers(users, wanted []request.User) []request.User {
+	out := slices.Clone(users)
+	for _, w := range wanted {
+		k := slices.IndexFunc(out, func(u request.User) bool { return u.URN.Equal(w.URN) })
+		if k < 0 {
+			out = append(out, w)
+			continue
+		}
+		keys := slices.Clone(out[k].Keys)
+		for _, key := range w.Keys {
+			if !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+		out[k].Keys = keys
+		if w.Login != "" {
+			out[k].Login = w.Login
+		}
+	}
+	return out
+}
+
 // assignLogins gives every user an account name of a node: the user's own name
-// where it can be, else with a number. Users that the node has already keep
+// (or the one wished for) where it can be, else with a number. Users that the node has already keep
 // theirs. Taken are the accounts of the node's image.
 func assignLogins(users, already []request.User, taken []string) []request.User {
 	used := map[string]bool{}
@@ -87,7 +134,10 @@ func assignLogins(users, already []request.User, taken []string) []request.User 
 			out[i].Login = already[k].Login
 			continue
 		}
-		base := accountName(out[i].URN)
+		base := accountName(out[i].URN.Name)
+		if out[i].Login != "" {
+			base = accountName(out[i].Login)
+		}
 		name := base
 		for n := 2; used[name]; n++ {
 			name = base + strconv.Itoa(n)
@@ -100,10 +150,10 @@ func assignLogins(users, already []request.User, taken []string) []request.User 
 
 // accountName makes a Linux account name of a user's: lower case, a letter
 // first, as useradd of Debian takes it.
-func accountName(user urn.URN) string {
+func accountName(user string) string {
 	const most = 28 // leaves room for a number in the 32 that Linux allows
 	var b strings.Builder
-	for _, r := range strings.ToLower(user.Name) {
+	for _, r := range strings.ToLower(user) {
 		letter := r >= 'a' && r <= 'z'
 		if letter || b.Len() > 0 && (r >= '0' && r <= '9' || r == '_' || r == '-') {
 			b.WriteRune(r)

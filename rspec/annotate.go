@@ -263,7 +263,7 @@ func (a *annotation) services(e *etree.Element, s *slivers.Sliver, facts *sliver
 	have := a.childrenOf(e, "services")
 	for _, services := range have { // logins of an earlier manifest
 		for child := range services.ChildElementsSeq() {
-			if a.core(child, "login") || a.is(child, nsUser, "services_user") || a.is(child, nsProxy, "proxy") {
+			if a.core(child, "login") || a.is(child, nsUser, "services_user") || a.is(child, nsProxy, "proxy") || a.is(child, nsCroft, "port") {
 				a.removeElement(&a.edits, child)
 			}
 		}
@@ -275,7 +275,7 @@ func (a *annotation) services(e *etree.Element, s *slivers.Sliver, facts *sliver
 	if len(have) > 0 {
 		parent = have[0]
 	}
-	logins := a.logins(parent, s, facts)
+	logins := append(a.logins(parent, s, facts), ports(facts)...)
 	if len(have) > 0 || len(logins) == 0 {
 		a.appendTo(&a.edits, parent, logins)
 		return nil
@@ -344,6 +344,25 @@ func (a *annotation) logins(parent *etree.Element, s *slivers.Sliver, facts *sli
 	return list
 }
 
+// ports tell where ports of a node are reached from outside.
+func ports(facts *slivers.NodeFacts) []fragment {
+	var list []fragment
+	for _, p := range facts.Ports {
+		if p.Public.Host == "" {
+			continue
+		}
+		f := fragment{name: "croft:port"}
+		f.attr("xmlns:croft", nsCroft)
+		f.attr("name", p.Name)
+		f.attr("number", strconv.Itoa(p.Number))
+		f.attr("public_host", p.Public.Host)
+		f.attr("public_port", strconv.Itoa(p.Public.Port))
+		f.attr("url", p.Link())
+		list = append(list, f)
+	}
+	return list
+}
+
 // hostPort writes the address of a login.
 func hostPort(l slivers.Login) string {
 	return net.JoinHostPort(l.Host, strconv.Itoa(l.Port))
@@ -404,7 +423,7 @@ func (a *annotation) nodeFragment(root *etree.Element, s *slivers.Sliver) fragme
 		f.kids = append(f.kids, host)
 	}
 	if s.Allocation == slivers.Provisioned {
-		if logins := a.logins(root, s, facts); len(logins) > 0 {
+		if logins := append(a.logins(root, s, facts), ports(facts)...); len(logins) > 0 {
 			f.kids = append(f.kids, fragment{name: named(root, "services"), kids: logins})
 		}
 	}

@@ -35,6 +35,8 @@ const (
 	nsOpenFlow4     = "http://www.geni.net/resources/rspec/ext/openflow/4"
 	nsStitch        = "http://hpn.east.isi.edu/rspec/ext/stitch/0.1/"
 	nsProxy         = "http://jfed.iminds.be/proxy/1.0"
+	// nsCroft is Croft's own: of what manifests tell that no other has a name for.
+	nsCroft = "urn:x-croft:rspec:1"
 )
 
 // Namespace is the XML namespace of the format's elements.

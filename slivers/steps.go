@@ -1,6 +1,8 @@
 package slivers
 
 import (
+	"strconv"
+	"strings"
 	"time"
 
 	"croft/request"
@@ -86,4 +88,17 @@ type Port struct {
 	request.Port
 	// Public is where it is reached; zero until the node is provisioned.
 	Public Login
+}
+
+// Link is the URL of the port for people; "" if it has none, or is not reached
+// yet.
+func (p Port) Link() string {
+	if p.Public.Host == "" {
+		return ""
+	}
+	host := p.Public.Host
+	if strings.Contains(host, ":") {
+		host = "[" + host + "]"
+	}
+	return strings.NewReplacer("{host}", host, "{port}", strconv.Itoa(p.Public.Port)).Replace(p.URL)
 }

@@ -8,6 +8,7 @@ import (
 
 	"croft/aggregate"
 	"croft/am/wire"
+	"croft/slivers"
 	"croft/urn"
 )
 
@@ -43,6 +44,21 @@ func steps(views []aggregate.StepView, output bool) []any {
 			s["croft_output"] = plain(string(v.Text()))
 		}
 		list[i] = s
+	}
+	return list
+}
+
+// ports are where ports of a node are reached from outside.
+func ports(v slivers.Sliver) []any {
+	if v.Node == nil {
+		return nil
+	}
+	var list []any
+	for _, p := range v.Node.Ports {
+		if p.Public.Host != "" {
+			list = append(list, map[string]any{"croft_name": plain(p.Name), "croft_number": p.Number,
+				"croft_public_host": p.Public.Host, "croft_public_port": p.Public.Port, "croft_url": plain(p.Link())})
+		}
 	}
 	return list
 }

@@ -154,6 +154,9 @@ func sliver(o aggregate.Outcome, operational bool) map[string]any {
 	if text := o.Error(); text != "" {
 		s["geni_error"] = text
 	}
+	if list := ports(v); operational && len(list) > 0 {
+		s["croft_ports"] = list
+	}
 	if len(o.Startup) > 0 {
 		s["croft_startup"] = steps(o.Startup, false)
 	}
