@@ -14,13 +14,14 @@ import (
 	"croft/drivers/docker"
 	"croft/drivers/namespace"
 	"croft/drivers/simulated"
+	"croft/drivers/ssh"
 	"croft/internal/config"
 	"croft/inventory"
 	"croft/slivers"
 )
 
 // driverNames are the drivers that this program has.
-var driverNames = []string{"docker", "namespace", "simulated"}
+var driverNames = []string{"docker", "namespace", "simulated", "ssh"}
 
 // driversOf lists the drivers that the hosts of an inventory need, and those of
 // slivers that are there already.
@@ -48,7 +49,7 @@ func driversOf(s *inventory.Snapshot, held []slivers.Sliver) []string {
 
 // openDrivers makes the drivers that are needed, and no others, and sees
 // whether they can work here.
-func openDrivers(ctx context.Context, conf *config.Config, testbed *inventory.Snapshot, names []string, log *slog.Logger) (backends map[string]drivers.Driver, close func(), err error) {
+func openDrivers(ctx context.Context, conf *config.Config, testbed func() *inventory.Snapshot, names []string, log *slog.Logger) (backends map[string]drivers.Driver, close func(), err error) {
 	backends = map[string]drivers.Driver{}
 	close = func() {
 		for name, d := range backends {
@@ -75,7 +76,7 @@ func openDrivers(ctx context.Context, conf *config.Config, testbed *inventory.Sn
 	return backends, close, nil
 }
 
-func openDriver(conf *config.Config, testbed *inventory.Snapshot, name string, log *slog.Logger) (drivers.Driver, error) {
+func openDriver(conf *config.Config, testbed func() *inventory.Snapshot, name string, log *slog.Logger) (drivers.Driver, error) {
 	switch name {
 	case "namespace":
 		return namespace.New(namespace.Config{
@@ -83,7 +84,9 @@ func openDriver(conf *config.Config, testbed *inventory.Snapshot, name string, l
 			Images: func(directory string) (string, error) { return directory, nil }, Logger: log,
 		})
 	case "docker":
-		return openDocker(conf, testbed, log)
+		return openDocker(conf, testbed(), log)
+	case ssh.Name:
+		return openMachines(conf, testbed, log)
 	case "simulated":
 		log.Warn("nodes of the driver simulated are pretended: there are no machines", "faults", conf.Simulated.Faults)
 		return openSimulated(conf)

@@ -116,7 +116,7 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	backends, closeDrivers, err := openDrivers(ctx, conf, testbed.Snapshot(), driversOf(testbed.Snapshot(), held), log)
+	backends, closeDrivers, err := openDrivers(ctx, conf, testbed.Snapshot, driversOf(testbed.Snapshot(), held), log)
 	if err != nil {
 		return err
 	}

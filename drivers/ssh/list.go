@@ -15,15 +15,22 @@ import (
 // sliver of this manager's that the journal does not have is a leak.
 func (d *Driver) List(ctx context.Context) ([]drivers.Found, error) {
 	machines := d.c.Machines()
+	// What is made or removed while machines are asked is not judged by what
+	// they said.
+	known, wasWhole, wasRunning := map[urn.URN]bool{}, map[urn.URN]bool{}, map[urn.URN]bool{}
+	for _, r := range d.journal.all() {
+		k := r.Sliver.Canonical()
+		known[k], wasWhole[k], wasRunning[k] = true, r.Whole, r.Running
+	}
 	said := d.lookAll(ctx, machines)
 	var list []drivers.Found
-	known := map[urn.URN]bool{}
 	for _, r := range d.journal.all() {
-		known[r.Sliver.Canonical()] = true
+		k := r.Sliver.Canonical()
+		known[k] = true
 		f := drivers.Found{Sliver: r.Sliver, Kind: drivers.LinkKind, Whole: r.Whole}
 		if r.Node != nil {
 			f.Kind, f.Running = drivers.NodeKind, r.Running
-			if s, answered := said[r.Node.Host.Canonical()]; answered && r.Whole {
+			if s, answered := said[r.Node.Host.Canonical()]; answered && r.Whole && wasWhole[k] && r.Running == wasRunning[k] {
 				f.Whole = s.owner == r.Sliver.String() && s.manager == d.c.Manager.String()
 				f.Running = f.Whole && r.Running && s.running
 			}
@@ -67,6 +74,11 @@ func (d *Driver) lookAll(ctx context.Context, machines []Machine) map[urn.URN]se
 			defer func() { <-slots }()
 			s, err := d.look(ctx, m)
 			if err != nil {
+				d.mu.Lock()
+				if _, asked := d.accounts[m.Host.Canonical()]; !asked {
+					d.accounts[m.Host.Canonical()] = nil // nobody waits for it again
+				}
+				d.mu.Unlock()
 				if !d.isOff(m) {
 					d.judge(m, err)
 				}

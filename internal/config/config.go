@@ -40,6 +40,7 @@ type Config struct {
 	Log      Log      `yaml:"log"`
 
 	Docker    Docker    `yaml:"docker"`
+	Machines  Machines  `yaml:"machines"`
 	Simulated Simulated `yaml:"simulated"`
 }
 
@@ -202,6 +203,7 @@ func defaults() Config {
 		Frontend: Frontend{Header: "X-Client-Cert"},
 		Trust:    Trust{MinRSABits: 2048},
 		Log:      Log{Level: "info", Format: "text"},
+		Machines: Machines{Key: "pki/machines-key", Links: MachineLinks{Limit: Duration(2 * time.Minute)}},
 		Simulated: Simulated{
 			Times: SimulatedTimes{Make: Duration(2 * time.Second), Start: Duration(5 * time.Second), Stop: Duration(time.Second)},
 			Seed:  1, Faults: "faults.txt",
@@ -236,7 +238,7 @@ func (c *Config) complete(dir string) {
 		c.Logins.Hostname = c.Hostname
 	}
 	for _, file := range []*string{
-		&c.PKI.Certificate, &c.PKI.Key, &c.Trusted, &c.Inventory, &c.Database, &c.State, &c.Simulated.Faults, &c.Trust.Policy,
+		&c.PKI.Certificate, &c.PKI.Key, &c.Trusted, &c.Inventory, &c.Database, &c.State, &c.Simulated.Faults, &c.Trust.Policy, &c.Machines.Key,
 	} {
 		*file = within(dir, *file)
 	}

@@ -179,6 +179,7 @@ func (v *validator) check(written, c *Config) {
 	v.frontend(written.Frontend)
 	v.trust(written.Trust)
 	v.docker(written.Docker)
+	v.machines(written.Machines)
 	v.simulated(c.Simulated)
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
 		v.fail("log.level", "%q is none of debug, info, warn, error", c.Log.Level)
