@@ -45,7 +45,9 @@ func (v *viaIPMI) with(ctx context.Context, doing string, f func(context.Context
 	defer cancel()
 	c, err := ipmi.NewClient(v.host, v.port, v.user, v.password)
 	if err == nil {
-		c.WithTimeout(answerTime / 4)
+		// Asking which suites there are is not answered by every controller:
+		// these two, with HMAC-SHA256 and HMAC-SHA1, are what they have.
+		c.WithTimeout(answerTime/10).WithRetry(2).WithCipherSuiteID(types.CipherSuiteID17, types.CipherSuiteID3)
 		if err = c.Connect(ctx); err == nil {
 			err = f(ctx, c)
 			_ = c.Close(ctx) // the controller forgets the session by itself
