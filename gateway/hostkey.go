@@ -8,9 +8,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/crypto/ssh"
+
+	"croft/internal/atomicfile"
 )
 
 // OpenHostKey reads the gateway's host key from a file, as OpenSSH keeps them,
@@ -41,21 +42,5 @@ func makeHostKey(file string, random io.Reader) ([]byte, error) {
 		return nil, err
 	}
 	data := pem.EncodeToMemory(block)
-	f, err := os.CreateTemp(filepath.Dir(file), ".hostkey-*") // for its owner alone
-	if err != nil {
-		return nil, err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, err
-	}
-	if err := os.Rename(f.Name(), file); err != nil {
-		return nil, err
-	}
-	dir, err := os.Open(filepath.Dir(file))
-	if err != nil {
-		return nil, err
-	}
-	return data, errors.Join(dir.Sync(), dir.Close())
+	return data, atomicfile.Write(file, data, 0o600)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"croft/client"
+	"croft/internal/atomicfile"
 	"croft/urn"
 )
 
@@ -126,7 +126,7 @@ func (w *ways) pin(ctx context.Context, gateway *client.SSH) error {
 			if err != nil {
 				return err
 			}
-			if err := replaceFile(file, line+"\n"); err != nil {
+			if err := atomicfile.Write(file, []byte(line+"\n"), 0o600); err != nil {
 				return fmt.Errorf("remembering the SSH gateway's key: %w", err)
 			}
 			w.pinned = file
@@ -136,20 +136,6 @@ func (w *ways) pin(ctx context.Context, gateway *client.SSH) error {
 		gateway.KnownHosts, gateway.Strict = w.pinned, true
 	}
 	return nil
-}
-
-// replaceFile writes a file that others may be reading.
-func replaceFile(file, text string) error {
-	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	_, err = f.WriteString(text)
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), file)
 }
 
 func (w *ways) writeConfig(ctx context.Context, m *client.Manifest) error {

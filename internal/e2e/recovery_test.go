@@ -1,0 +1,342 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"croft/admin"
+	"croft/client"
+	"croft/urn"
+)
+
+// backend is a driver in the workload of kills.
+type backend struct {
+	driver   string
+	slices   int    // that use it at a time
+	types    string // in the inventory
+	hosts    string
+	settings []setting
+	// node is the sliver_type element of requests.
+	node string
+	// logins: users can log in, and nodes ping each other.
+	logins bool
+	// there counts the nodes that run, without asking the manager; nil if
+	// nobody else knows.
+	there func(*testbed) (int, error)
+}
+
+// backends are the drivers that work on this machine.
+func backends(t *testing.T) []backend {
+	list := []backend{{
+		driver: "simulated", slices: 2, node: `<sliver_type name="sim"/>`,
+		types: "  - {name: sim, driver: simulated, cores: 1, memory: 1GiB, disk: 1GiB}\n",
+		hosts: "  - {name: s1, sliver_types: [sim], cores: 64, memory: 64GiB, disk: 64GiB, shared: true}\n",
+		// Slow enough to be killed in the middle.
+		settings: []setting{{"# simulated:", "simulated: {times: {make: 50ms, start: 50ms, stop: 20ms, users: 20ms, connect: 20ms, remove: 20ms}, faults: faults.txt}\n# simulated:"}},
+	}}
+	if os.Getuid() == 0 {
+		list = append(list, backend{
+			driver: "namespace", slices: 2, node: `<sliver_type name="ns"/>`, logins: true,
+			types: "  - {name: ns, driver: namespace, cores: 1, memory: 64MiB, disk: 64MiB}\n",
+			hosts: "  - {name: n1, sliver_types: [ns], cores: 64, memory: 64GiB, disk: 64GiB, shared: true}\n",
+			there: (*testbed).namespaces,
+		})
+	} else {
+		t.Log("without the driver namespace: it needs root")
+	}
+	return list
+}
+
+// namespaces counts the nodes of namespaces that run: those that have a mount
+// namespace with this testbed's folder in it, and a network of their own.
+func (b *testbed) namespaces() (int, error) {
+	mounts, networks := map[string]bool{}, map[string]bool{}
+	for _, line := range b.leftovers() {
+		process, _, ok := strings.Cut(line, ": ")
+		if !ok || !strings.HasPrefix(process, "/proc/") {
+			if !strings.Contains(line, "/switch") { // where links are
+				return 0, fmt.Errorf("a mount on the host: %s", line)
+			}
+			continue
+		}
+		mnt, err := os.Readlink(process + "/ns/mnt")
+		net, netErr := os.Readlink(process + "/ns/net")
+		if errors.Join(err, netErr) != nil {
+			continue // it has just ended
+		}
+		mounts[mnt], networks[net] = true, true
+	}
+	if len(mounts) != len(networks) {
+		return 0, fmt.Errorf("%d mount namespaces, %d network namespaces:\n%s", len(mounts), len(networks), strings.Join(b.leftovers(), "\n"))
+	}
+	return len(mounts), nil
+}
+
+// experimenter uses a slice without end.
+type experimenter struct {
+	backend
+	slice   urn.URN
+	creds   []client.Credential
+	request string
+	users   [2][]client.User
+	random  *rand.Rand
+
+	// state is what the last call that was answered left: "", "geni_allocated"
+	// or "geni_provisioned". Sure says that no call was under way since.
+	state string
+	sure  bool
+}
+
+// gone reports whether an error is the server's death.
+func gone(err error) bool {
+	var refused *client.APIError
+	return err != nil && !errors.As(err, &refused)
+}
+
+// use calls the aggregate until the server is gone. Errors are what it should
+// not have said.
+func (e *experimenter) use(c *client.Client) error {
+	ctx, all := context.Background(), []urn.URN{e.slice}
+	for {
+		e.sure = false
+		var err error
+		next := e.state
+		switch {
+		case e.state == "":
+			_, err = c.Allocate(ctx, e.slice, e.creds, e.request, time.Time{})
+			next = "geni_allocated"
+		case e.state == "geni_allocated" && e.random.IntN(8) > 0:
+			_, err = c.Provision(ctx, all, e.creds, client.ProvisionOptions{Users: e.users[0]})
+			next = "geni_provisioned"
+		case e.state == "geni_allocated" || e.random.IntN(4) == 0:
+			_, err = c.Delete(ctx, all, e.creds, false)
+			next = ""
+		default:
+			action := []string{"geni_start", "geni_start", "geni_stop", "geni_restart", "geni_update_users"}[e.random.IntN(5)]
+			_, err = c.Perform(ctx, all, e.creds, action, client.ActionOptions{Users: e.users[e.random.IntN(2)], BestEffort: true})
+			var refused *client.APIError
+			if errors.As(err, &refused) && (refused.Code == 7 || refused.Code == 13) {
+				err = nil // not in that state
+			}
+		}
+		var refused *client.APIError
+		switch {
+		case gone(err):
+			return nil
+		case errors.As(err, &refused) && refused.Busy():
+			next = e.state
+		case err != nil:
+			return fmt.Errorf("%s, %s: %w", e.slice, e.state, err)
+		}
+		e.state, e.sure = next, true
+		time.Sleep(time.Duration(e.random.IntN(40)) * time.Millisecond)
+	}
+}
+
+// compare says how what the server knows of the slice differs from what it had
+// acknowledged.
+func (e *experimenter) compare(list []admin.Sliver) error {
+	var live []admin.Sliver
+	states := map[string]bool{}
+	for _, v := range list {
+		if v.Slice.Equal(e.slice) {
+			live = append(live, v)
+			states[v.Allocation] = true
+		}
+	}
+	const whole = 3 // nodes and links of the request
+	if len(live) != 0 && len(live) != whole || len(states) > 1 {
+		return fmt.Errorf("%s has %d slivers in the states %v: a part of a request", e.slice, len(live), states)
+	}
+	if !e.sure {
+		return nil // done or not done, both are right
+	}
+	if len(live) == 0 != (e.state == "") || len(live) > 0 && !states[e.state] {
+		return fmt.Errorf("%s has %d slivers in the states %v; acknowledged was %q", e.slice, len(live), states, e.state)
+	}
+	return nil
+}
+
+// settled waits until nothing changes by itself any more, and nothing is
+// missing on a machine or there without need.
+func (b *testbed) settled(door *admin.Client) ([]admin.Sliver, admin.Machines) {
+	b.Helper()
+	ctx := context.Background()
+	var list []admin.Sliver
+	var m admin.Machines
+	b.await("the machines to be what the store says", func() bool {
+		var err error
+		if list, err = door.Slivers(ctx, urn.URN{}); err != nil {
+			b.Fatal(err)
+		}
+		for _, v := range list {
+			if v.Doing != "" {
+				return false
+			}
+			if v.Operational == "geni_failed" {
+				b.Fatalf("%s %s of %s failed: %s", v.Kind, v.ClientID, v.Slice, v.Fault)
+			}
+		}
+		if m, err = door.Machines(ctx); err != nil {
+			b.Fatal(err)
+		}
+		return len(m.Silent) == 0
+	})
+	return list, m
+}
+
+// TestKills kills the manager at random points of a workload over all drivers
+// that work here. After each restart there is exactly what the store says:
+// what was acknowledged, and nothing else, neither in the store, nor with the
+// drivers, nor among processes, namespaces and mounts.
+func TestKills(t *testing.T) {
+	t.Parallel()
+	random := seed(t)
+	rounds := 20
+	if soak() {
+		rounds = 500
+	}
+	if text := os.Getenv("CROFT_KILLS"); text != "" {
+		if _, err := fmt.Sscan(text, &rounds); err != nil {
+			t.Fatalf("CROFT_KILLS: %v", err)
+		}
+	}
+	drivers := backends(t)
+	inventory := "authority: example.org\nsliver_types:\n"
+	var settings []setting
+	for _, d := range drivers {
+		inventory += d.types
+		settings = append(settings, d.settings...)
+	}
+	inventory += "hosts:\n"
+	for _, d := range drivers {
+		inventory += d.hosts
+	}
+	b := newFolder(t, settings...)
+	b.write("inventory.yaml", inventory)
+	b.must("member", "add", "bob")
+	var users [2][]client.User
+	for i, members := range [][]string{{"alice"}, {"alice", "bob"}} {
+		for _, m := range members {
+			key := strings.TrimSpace(b.read("members", m, "id_ed25519.pub"))
+			users[i] = append(users[i], client.User{URN: urn.URN{Authority: authority, Type: urn.User, Name: m}, Keys: []string{key}})
+		}
+	}
+	var all []*experimenter
+	for _, d := range drivers {
+		for i := range d.slices {
+			slice := b.slice(fmt.Sprintf("%s%d", d.driver, i))
+			all = append(all, &experimenter{
+				backend: d, slice: slice, creds: []client.Credential{b.credential(slice)}, users: users,
+				random: rand.New(rand.NewPCG(random.Uint64(), 0)), sure: true,
+				request: strings.ReplaceAll(`<rspec xmlns="http://www.geni.net/resources/rspec/3" type="request">
+<node client_id="a">TYPE<interface client_id="a:0"><ip address="10.1.1.1" netmask="255.255.255.0"/></interface></node>
+<node client_id="b">TYPE<interface client_id="b:0"><ip address="10.1.1.2" netmask="255.255.255.0"/></interface></node>
+<link client_id="l"><interface_ref client_id="a:0"/><interface_ref client_id="b:0"/></link></rspec>`, "TYPE", d.node),
+			})
+		}
+	}
+	door := admin.NewClient(admin.Socket(filepath.Join(b.dir, "state", "nodes")))
+	b.start()
+	seen := map[string]int{}
+	for round := range rounds {
+		c := b.caller()
+		var wg sync.WaitGroup
+		for _, e := range all {
+			wg.Go(func() {
+				if err := e.use(c); err != nil {
+					t.Errorf("round %d: %v", round, err)
+				}
+			})
+		}
+		time.Sleep(time.Duration(random.Int64N(int64(1200 * time.Millisecond))))
+		b.kill()
+		wg.Wait()
+		b.start()
+		list, machines := b.settled(door)
+		for _, e := range all {
+			if err := e.compare(list); err != nil {
+				t.Errorf("round %d: %v", round, err)
+			}
+			e.state = ""
+			for _, v := range list {
+				if v.Slice.Equal(e.slice) {
+					e.state = v.Allocation
+				}
+			}
+			seen[e.driver+" "+e.state]++
+		}
+		running := map[string]int{}
+		for _, thing := range machines.Things {
+			if thing.Amiss != "" {
+				t.Errorf("round %d: %s %s of %s: %s", round, thing.Kind, thing.ClientID, thing.Slice, thing.Amiss)
+			}
+			if thing.Running {
+				running[thing.Driver]++
+			}
+		}
+		for _, d := range drivers {
+			if d.there == nil {
+				continue
+			}
+			n, err := d.there(b)
+			if err != nil || n != running[d.driver] {
+				t.Errorf("round %d: %d nodes of the driver %s run, the driver says %d: %v", round, n, d.driver, running[d.driver], err)
+			}
+		}
+		switch {
+		case round%10 == 4:
+			b.loginsWork(all)
+		case round%10 == 9:
+			for _, e := range all {
+				b.croft("delete", e.slice.Name)
+				e.state = ""
+			}
+			if list, _ := b.settled(door); len(list) != 0 {
+				t.Errorf("round %d: %d slivers after all were deleted", round, len(list))
+			}
+			b.awaitNothing()
+			for _, d := range drivers {
+				if d.there == nil {
+					continue
+				}
+				if n, err := d.there(b); err != nil || n != 0 {
+					t.Errorf("round %d: %d nodes of the driver %s are left: %v", round, n, d.driver, err)
+				}
+			}
+		}
+		if t.Failed() {
+			return
+		}
+		if round%10 == 9 {
+			t.Logf("%d kills, after which slices were: %v", round+1, seen)
+		}
+	}
+}
+
+// loginsWork brings what is provisioned up, where users can log in, and has
+// its nodes ping each other.
+func (b *testbed) loginsWork(all []*experimenter) {
+	b.Helper()
+	need(b, "ssh")
+	for _, e := range all {
+		if e.state != "geni_provisioned" || !e.logins {
+			continue
+		}
+		c := b.caller()
+		if !b.states(c, e.slice, e.creds, "geni_ready") {
+			b.must("action", e.slice.Name, "geni_start")
+		}
+		b.await("nodes to be ready", func() bool { return b.states(c, e.slice, e.creds, "geni_ready") })
+		b.must("ssh", e.slice.Name, "a", "--", "ping -c 1 -W 10 10.1.1.2")
+		b.must("ssh", "--gateway", e.slice.Name, "b", "--", "true")
+	}
+}
