@@ -46,8 +46,9 @@ func newBoard(g *ground, snapshot *inventory.Snapshot, occupancy *Occupancy, sli
 	if occupancy == nil {
 		return b
 	}
-	for i := range b.slots {
-		b.slots[i].out = b.slots[i].host.OutOfService
+	// The aggregate closes hosts in a copy of the snapshot, of the same digest.
+	for i := range min(len(b.slots), len(snapshot.Hosts)) {
+		b.slots[i].out = snapshot.Hosts[i].OutOfService
 	}
 	if len(g.extras) > 0 {
 		b.extra = slices.Clone(g.extra)

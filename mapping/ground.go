@@ -178,7 +178,7 @@ func (g *ground) findTwins() {
 		h := g.slots[i].host
 		key.Reset()
 		fmt.Fprint(&key, h.Site, "|", h.HardwareTypes, h.Types, h.Images, h.Exclusive, h.Shared, h.Capacity, h.MaxSlivers, h.TypeLimits,
-			h.Features, h.Architecture, h.OutOfService, g.slots[i].parent, g.slots[i].hasParts, len(h.Interfaces))
+			h.Features, h.Architecture, g.slots[i].parent, g.slots[i].hasParts, len(h.Interfaces))
 		for _, f := range h.Interfaces {
 			fmt.Fprint(&key, f.Role, f.Speed)
 		}

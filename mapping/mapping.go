@@ -17,6 +17,9 @@ import (
 
 // Mapper places requests. Map answers with a placement of the whole request,
 // or with a *Refusal.
+//
+// The Digest of a snapshot says what it holds, but for which of its hosts are
+// out of service: that may differ in copies.
 type Mapper interface {
 	Map(snapshot *inventory.Snapshot, occupancy Occupancy, req *request.Request, options Options) (*Placement, error)
 }
