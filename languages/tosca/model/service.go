@@ -1,0 +1,531 @@
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"croft/languages/tosca/tree"
+	"croft/languages/tosca/values"
+)
+
+// Service is a service template, resolved: values computed as far as they are
+// known, requirements fulfilled as far as the template does.
+type Service struct {
+	Unit      *Unit
+	Node      *tree.Node
+	Inputs    Named[*Property]
+	Outputs   Named[*Property]
+	Nodes     Named[*Node]
+	Groups    Named[*Group]
+	Policies  []*Policy
+	Workflows Named[*Workflow]
+
+	Substitution *Substitution
+
+	// Attribute gives values of attributes at run time; nil: none is known.
+	Attribute func(e *Entity, index int64, name string) (any, bool)
+
+	given         map[string]any
+	inputValues   map[string]any
+	relationships Named[*Entity] // templates
+	byType        map[*Type][]*Node
+}
+
+// Entity is what has properties: a node, a capability, a relationship, a group
+// or a policy.
+type Entity struct {
+	What       string // "node", "capability", …
+	Name       string
+	Type       *Type // nil if it is not known
+	Entry      *tree.Node
+	Properties Named[*Cell]
+	Attributes Named[*Cell]
+
+	Node         *Node // of nodes and capabilities
+	Relationship *Relationship
+	service      *Service
+}
+
+// Cell is a property or attribute of an entity and its value.
+type Cell struct {
+	Name   string
+	Def    *Property  // nil if there is none
+	Entry  *tree.Node // nil: no value
+	Unit   *Unit      // of Entry
+	entity *Entity
+
+	known map[int64]any
+	busy  bool
+}
+
+// Node is a node template.
+type Node struct {
+	Entity
+	Directives   []string
+	Count        *tree.Node // nil: 1
+	Capabilities Named[*Entity]
+	Requirements []*Assignment
+	Interfaces   Named[*NodeInterface]
+	Artifacts    Named[*Artifact]
+	Filter       *Clause
+
+	// Out and In are the relationships that begin and end here.
+	Out, In []*Relationship
+}
+
+// Has reports whether the node has a directive.
+func (n *Node) Has(directives ...string) bool {
+	return slices.ContainsFunc(n.Directives, func(d string) bool { return slices.Contains(directives, d) })
+}
+
+// Relationship joins a requirement of a node to a capability of another.
+type Relationship struct {
+	Entity
+	Assignment *Assignment
+	Source     *Node
+	Target     *Node
+	Capability string // of the target; "" if none fits
+	Interfaces Named[*NodeInterface]
+}
+
+// NodeInterface is an interface of a node or relationship, with what the
+// template assigns.
+type NodeInterface struct {
+	Name       string
+	Def        *Interface // nil if the type has none
+	Entry      *tree.Node // nil: nothing is assigned
+	Inputs     map[string]*tree.Node
+	Operations Named[*NodeOperation]
+}
+
+// NodeOperation is an operation with what the template assigns.
+type NodeOperation struct {
+	Name           string
+	Def            *Operation // nil if the interface has none
+	Entry          *tree.Node
+	Unit           *Unit
+	Implementation *Implementation
+	Inputs         map[string]Assigned
+	Outputs        map[string]*tree.Node // attribute mappings
+}
+
+// Assigned is a value and the file whose names it uses.
+type Assigned struct {
+	Node *tree.Node
+	Unit *Unit
+	Def  *Property // nil if there is none
+}
+
+// service reads the service template of the file, or returns nil if it has
+// none.
+func (u *Unit) service(given map[string]any) *Service {
+	n := u.serviceNode()
+	if !n.Is(tree.Map) {
+		for name := range given {
+			u.run.problems.add(u, nil, Problem{What: "there is no service template that input " + name + " could be of"})
+		}
+		return nil
+	}
+	k := serviceKeys
+	if !u.Old() {
+		k.need = []string{"node_templates"}
+	}
+	u.keys(n, &k)
+	s := &Service{Unit: u, Node: n, inputValues: map[string]any{}, byType: map[*Type][]*Node{}}
+	for _, e := range entries(n.Get("functions")) {
+		if u.functions[e.Key.Text] == nil && u.nameable(e.Key, "a function") {
+			u.functions[e.Key.Text] = &Function{Name: e.Key.Text, Unit: u, Node: e.Value}
+		}
+	}
+	u.define(&s.Inputs, n.Get("inputs"), serviceInputDef, false)
+	s.give(given)
+	for _, e := range entries(n.Get("relationship_templates")) {
+		s.relationshipTemplate(e)
+	}
+	for i, e := range entries(n.Get("node_templates")) {
+		s.nodeTemplate(e)
+		if i%256 == 0 && u.run.ctx.Err() != nil {
+			return s
+		}
+	}
+	for i, name := range s.Nodes.Names {
+		node, _ := s.Nodes.Get(name)
+		s.requirements(node)
+		if i%256 == 0 && u.run.ctx.Err() != nil {
+			return s
+		}
+	}
+	s.fulfil()
+	s.evaluate()
+	s.groups()
+	s.policies()
+	s.workflows()
+	s.outputs()
+	s.substitution()
+	return s
+}
+
+var serviceInputDef = definition{keys: &parameterKeys, what: "input", parameter: true}
+
+// give takes the values of inputs.
+func (s *Service) give(given map[string]any) {
+	u := s.Unit
+	s.given = given
+	for _, name := range sortedKeys(given) {
+		p, ok := s.Inputs.Get(name)
+		if !ok {
+			u.run.problems.add(u, s.Node, Problem{What: "there is no input " + name, Hint: "the inputs are " + orNone(list(s.Inputs.Names))})
+			continue
+		}
+		v := values.FromPlain(given[name])
+		tell := func(n *tree.Node, hint, format string, args ...any) {
+			u.errorf(p.Node, hint, "input %s: %s", name, fmt.Sprintf(format, args...))
+		}
+		s.inputValues[name] = u.conform(&p.Schema, s.read(p, v), nil, nil, tell)
+	}
+	for _, name := range s.Inputs.Names {
+		p, _ := s.Inputs.Get(name)
+		if _, ok := s.inputValues[name]; ok {
+			continue
+		}
+		switch {
+		case p.Value != nil:
+			s.inputValues[name] = u.conform(&p.Schema, p.valueUnit.raw(p.Value, nil), p.Value, nil, discard)
+		case p.Default != nil:
+			s.inputValues[name] = u.conform(&p.Schema, p.defaultUnit.raw(p.Default, nil), p.Default, nil, discard)
+		case p.Required:
+			u.unfulfilled(p.Node, "give it with --inputs, or croft_inputs", "input %s has no value", name)
+		}
+	}
+}
+
+// read takes text for the number or boolean that an input wants: commands and
+// some clients have nothing else to give.
+func (s *Service) read(p *Property, v any) any {
+	text, ok := v.(string)
+	switch b := p.Schema.Type.base(); {
+	case !ok && b == "float":
+		if i, is := v.(int64); is {
+			return float64(i)
+		}
+	case ok && (b == "integer" || b == "float" || b == "boolean"):
+		n := &tree.Node{Text: text, Plain: true}
+		tree.Resolve(n)
+		read := s.Unit.raw(n, nil)
+		if i, is := read.(int64); is && b == "float" {
+			return float64(i)
+		}
+		return read
+	}
+	return v
+}
+
+// copied is a template with what it copies (csd05, 5.3.2.3).
+func (s *Service) copied(n *tree.Node, section string) *tree.Node {
+	from := n.Get("copy")
+	if !from.Is(tree.String) {
+		return n
+	}
+	u := s.Unit
+	source := s.Node.Get(section).Get(from.Text)
+	switch {
+	case source == nil:
+		u.errorf(from, "", "there is no template %s to copy", from.Short())
+		return n
+	case source.Get("copy") != nil:
+		u.errorf(from, "copy what that one copies", "template %s is a copy itself", from.Short())
+		return n
+	case source == n || source.Kind != tree.Map:
+		return n
+	}
+	return overlaid(source, n)
+}
+
+// overlaid is a map with the entries of another over it: maps are merged,
+// lists of single names too, by their names.
+func overlaid(base, over *tree.Node) *tree.Node {
+	made := &tree.Node{Kind: tree.Map, Line: over.Line, Column: over.Column, Parent: over.Parent, Name: over.Name}
+	for _, e := range base.Entries {
+		if o := over.Get(e.Key.Text); o != nil && e.Key.Kind == tree.String {
+			if o.Kind == tree.Map && e.Value.Kind == tree.Map && !isCall(o) && !isCall(e.Value) {
+				o = overlaid(e.Value, o)
+			}
+			e.Value = o
+		}
+		made.Entries = append(made.Entries, e)
+	}
+	for _, e := range over.Entries {
+		if base.Get(e.Key.Text) == nil && e.Key.Text != "copy" {
+			made.Entries = append(made.Entries, e)
+		}
+	}
+	return made
+}
+
+func (s *Service) nodeTemplate(e tree.Entry) {
+	u := s.Unit
+	if !u.nameable(e.Key, "a node template") {
+		return
+	}
+	n := e.Value
+	node := &Node{}
+	node.Entity = Entity{What: "node", Name: e.Key.Text, Entry: n, service: s, Node: node}
+	s.Nodes.set(node.Name, node)
+	if n.Is(tree.Map) {
+		n = s.copied(n, "node_templates")
+		node.Entry = n
+	}
+	if !u.keys(n, &nodeTemplateKeys) {
+		return
+	}
+	node.Type = u.typeAt(NodeType, n.Get("type"))
+	t := node.Type
+	s.byTypes(node)
+	s.directives(node, n.Get("directives"))
+	node.Count = n.Get("count")
+	if node.Count != nil && !isCall(node.Count) && (node.Count.Kind != tree.Int || node.Count.Int < 0) {
+		u.errorf(node.Count, "want an integer, 0 or more", "count is %s", describe(node.Count))
+	}
+	if node.Count != nil {
+		u.checkExpression(node.Count, &scope{service: s, self: &node.Entity})
+	}
+	var props, attrs *Named[*Property]
+	if t != nil {
+		props, attrs = &t.Properties, &t.Attributes
+	}
+	loose := t == nil || t.vague()
+	s.assign(&node.Entity, n.Get("properties"), props, loose, "property")
+	s.attributes(&node.Entity, n.Get("attributes"), attrs, loose)
+	s.capabilities(node, n.Get("capabilities"))
+	if t != nil {
+		for _, name := range t.Artifacts.Names {
+			a, _ := t.Artifacts.Get(name)
+			node.Artifacts.set(name, a)
+		}
+	}
+	for _, a := range entries(n.Get("artifacts")) {
+		if u.nameable(a.Key, "an artifact") {
+			if made := u.artifact(a.Key.Text, a.Value); made != nil {
+				node.Artifacts.set(a.Key.Text, made)
+			}
+		}
+	}
+	var defs *Named[*Interface]
+	if t != nil {
+		defs = &t.Interfaces
+	}
+	node.Interfaces = s.assignInterfaces(&node.Entity, n.Get("interfaces"), defs, loose, false)
+	if f := n.Get("node_filter"); f != nil {
+		node.Filter = &Clause{Node: f, Unit: u}
+		u.filter(f)
+		if !node.Has("select", "substitute", "substitutable", "selectable") && len(node.Directives) == 0 {
+			u.warnf(n.KeyOf("node_filter"), "", "node_filter has no effect without the directive select or substitute")
+		}
+	}
+}
+
+// byTypes notes the node under its type and all that this derives from.
+func (s *Service) byTypes(node *Node) {
+	for at, steps := node.Type, 0; at != nil && steps < maxAncestors; at, steps = at.Parent, steps+1 {
+		s.byType[at] = append(s.byType[at], node)
+	}
+}
+
+func (s *Service) directives(node *Node, n *tree.Node) {
+	for _, item := range items(n) {
+		if item.Kind != tree.String {
+			s.Unit.errorf(item, "want a string", "a directive is %s", describe(item))
+			continue
+		}
+		switch item.Text {
+		case "create", "select", "substitute", "substitutable", "selectable", "internal", "external":
+		default:
+			if !s.Unit.Old() {
+				s.Unit.errorf(item, "want create, select or substitute", "%s is no directive of node templates", item.Short())
+			}
+		}
+		node.Directives = append(node.Directives, item.Text)
+	}
+}
+
+// assign reads property assignments. Loose: the definitions are not known.
+func (s *Service) assign(e *Entity, n *tree.Node, defs *Named[*Property], loose bool, what string) {
+	u := s.Unit
+	for _, entry := range entries(n) {
+		if !u.nameable(entry.Key, "a "+what) {
+			continue
+		}
+		c := &Cell{Name: entry.Key.Text, Entry: entry.Value, Unit: u, entity: e}
+		if defs != nil {
+			c.Def, _ = defs.Get(c.Name)
+		}
+		switch {
+		case c.Def == nil && !loose:
+			u.errorf(entry.Key, "it has "+orNone(list(defs.Names)), "%s has no %s %s", e.Type.Name, what, c.Name)
+		case c.Def != nil && c.Def.Value != nil && !sameDefinition(entry.Value, c.Def.Value):
+			u.errorf(entry.Value, "", "%s %s of %s has a fixed value", what, c.Name, e.Type.Name)
+		}
+		e.Properties.set(c.Name, c)
+	}
+	if defs == nil {
+		return
+	}
+	for _, name := range defs.Names {
+		if _, ok := e.Properties.Get(name); ok {
+			continue
+		}
+		p, _ := defs.Get(name)
+		c := &Cell{Name: name, Def: p, entity: e}
+		switch {
+		case p.Value != nil:
+			c.Entry, c.Unit = p.Value, p.valueUnit
+		case p.Default != nil && p.Required, p.Default != nil && u.Old():
+			c.Entry, c.Unit = p.Default, p.defaultUnit
+		case p.Required && s.needs(e):
+			u.errorf(e.Entry, "", "%s %s of %s %s is missing: its type %s requires it", what, name, e.What, e.Name, e.typeName())
+		}
+		e.Properties.set(name, c)
+	}
+}
+
+func (e *Entity) typeName() string {
+	if e.Type == nil {
+		return "?"
+	}
+	return e.Type.Name
+}
+
+// needs reports whether required properties must have values: those of nodes
+// that are selected have them already.
+func (s *Service) needs(e *Entity) bool {
+	return e.Node == nil || !e.Node.Has("select", "selectable")
+}
+
+func (s *Service) attributes(e *Entity, n *tree.Node, defs *Named[*Property], loose bool) {
+	u := s.Unit
+	for _, entry := range entries(n) {
+		if !u.nameable(entry.Key, "an attribute") {
+			continue
+		}
+		c := &Cell{Name: entry.Key.Text, Entry: entry.Value, Unit: u, entity: e}
+		if defs != nil {
+			c.Def, _ = defs.Get(c.Name)
+		}
+		if p, ok := e.Properties.Get(c.Name); c.Def == nil && ok {
+			c.Def = p.Def // attributes that are made of properties
+		}
+		if c.Def != nil && refinesAttribute(c) {
+			u.warnf(entry.Value, "want a value", "attribute %s is refined where it is assigned", c.Name)
+			continue
+		}
+		if c.Def == nil && !loose && !u.Old() {
+			u.errorf(entry.Key, "it has "+orNone(list(defs.Names)), "%s has no attribute %s", e.typeName(), c.Name)
+		}
+		e.Attributes.set(c.Name, c)
+	}
+	if defs == nil {
+		return
+	}
+	for _, name := range defs.Names {
+		if _, ok := e.Attributes.Get(name); !ok {
+			p, _ := defs.Get(name)
+			c := &Cell{Name: name, Def: p, entity: e}
+			if p.Default != nil {
+				c.Entry, c.Unit = p.Default, p.defaultUnit
+			}
+			e.Attributes.set(name, c)
+		}
+	}
+}
+
+// refinesAttribute reports whether a definition stands where a value should,
+// as in the suite of OASIS.
+func refinesAttribute(c *Cell) bool {
+	if !c.Entry.Is(tree.Map) || isCall(c.Entry) || c.Entry.Get("description") == nil {
+		return false
+	}
+	if b := c.Def.Schema.Type.base(); b == "map" || b == "" || b == "any" {
+		return false
+	}
+	for _, e := range c.Entry.Entries {
+		if _, ok := attributeKeys.keys[e.Key.Text]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Service) capabilities(node *Node, n *tree.Node) {
+	u, t := s.Unit, node.Type
+	loose := t == nil || t.vague()
+	add := func(name string, entry *tree.Node) {
+		e := &Entity{What: "capability", Name: name, Entry: entry, service: s, Node: node}
+		var def *Capability
+		if t != nil {
+			def, _ = t.Capabilities.Get(name)
+		}
+		props, attrs := (*Named[*Property])(nil), (*Named[*Property])(nil)
+		open := true
+		if def != nil {
+			e.Type = def.Type
+			props, attrs, open = &def.Properties, &def.Attributes, def.Type == nil || def.Type.vague()
+		}
+		if e.Entry == nil {
+			e.Entry = node.Entry
+		}
+		s.assign(e, entry.Get("properties"), props, open, "property")
+		s.attributes(e, entry.Get("attributes"), attrs, open)
+		node.Capabilities.set(name, e)
+	}
+	for _, e := range entries(n) {
+		if !u.nameable(e.Key, "a capability") {
+			continue
+		}
+		if t != nil {
+			if _, ok := t.Capabilities.Get(e.Key.Text); !ok && !loose {
+				u.errorf(e.Key, "it has "+orNone(list(t.Capabilities.Names)), "%s has no capability %s", t.Name, e.Key.Text)
+			}
+		}
+		if e.Value.Kind == tree.Null && u.Old() {
+			continue
+		}
+		if !u.keys(e.Value, &capabilityAssignmentKeys) {
+			continue
+		}
+		s.scopeDirectives(e.Value.Get("directives"))
+		add(e.Key.Text, e.Value)
+	}
+	if t == nil {
+		return
+	}
+	for _, name := range t.Capabilities.Names {
+		if _, ok := node.Capabilities.Get(name); !ok {
+			add(name, nil)
+		}
+	}
+}
+
+// scopeDirectives checks the directives of capabilities and requirements.
+func (s *Service) scopeDirectives(n *tree.Node) {
+	for _, item := range items(n) {
+		if !item.Is(tree.String) || item.Text != "internal" && item.Text != "external" {
+			s.Unit.errorf(item, "want internal or external", "a directive is %s", describe(item))
+		}
+	}
+}
+
+// InputValue is the value of an input: given, or its default.
+func (s *Service) InputValue(name string) (any, bool) {
+	v, ok := s.inputValues[name]
+	return v, ok
+}
+
+// CountOf is how many nodes a template stands for.
+func (s *Service) CountOf(n *Node) (int64, bool) {
+	if n.Count == nil {
+		return 1, true
+	}
+	v := s.Unit.raw(n.Count, &scope{service: s, self: &n.Entity, fail: func(error) {}})
+	c, ok := v.(int64)
+	return c, ok && c >= 0
+}
