@@ -2,10 +2,12 @@ package docker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/moby/moby/client"
 
+	"croft/drivers"
 	"croft/urn"
 )
 
@@ -16,6 +18,9 @@ func (d *Driver) adopt(ctx context.Context, h *host) error {
 	defer h.adopting.Unlock()
 	if h.adopted {
 		return nil
+	}
+	if err := d.undoAll(ctx, h); err != nil {
+		return err
 	}
 	list, err := h.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: d.ours(kindScratch)})
 	if err := h.saw(err); err != nil {
@@ -60,6 +65,9 @@ func (d *Driver) adoptLinks(ctx context.Context, h *host) error {
 		has, err := n.plugged(ctx)
 		if err == nil && !has {
 			err = d.plug(ctx, n)
+		}
+		if errors.Is(err, drivers.ErrNotRunning) {
+			continue // it has just ended
 		}
 		if err != nil {
 			// It may be ending; starting it again mends it.

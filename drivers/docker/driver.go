@@ -136,17 +136,23 @@ func (d *Driver) open() error {
 		}
 		d.hosts = append(d.hosts, opened)
 	}
+	if err := os.MkdirAll(d.intents(), 0o700); err != nil {
+		return fmt.Errorf("state directory: %w", err)
+	}
 	if d.wires, err = wiring.Open(wiring.Config{Dir: d.cfg.Dir, Nodes: d.lookup, Logger: d.log}); err != nil {
 		return err
 	}
+	var all sync.WaitGroup
 	for _, h := range d.hosts {
-		ctx, cancel := context.WithTimeout(context.Background(), adoptTime)
-		err := d.adopt(ctx, h)
-		cancel()
-		if err != nil {
-			d.log.Warn("a Docker host is out of service", "host", h.Name, "error", err)
-		}
+		all.Go(func() {
+			ctx, cancel := context.WithTimeout(context.Background(), adoptTime)
+			defer cancel()
+			if err := d.adopt(ctx, h); err != nil {
+				d.log.Warn("a Docker host is out of service", "error", err)
+			}
+		})
 	}
+	all.Wait()
 	return nil
 }
 
@@ -274,15 +280,20 @@ func (d *Driver) Remove(ctx context.Context, sliver urn.URN) error {
 // List implements drivers.Driver. It fails when a host does not answer, for
 // what is there is neither lost nor found then.
 func (d *Driver) List(ctx context.Context) ([]drivers.Found, error) {
+	// All are asked, also those behind one that is ill: that is how its
+	// recovery is seen.
+	nodes, errs := make([][]*node, len(d.hosts)), make([]error, len(d.hosts))
+	var all sync.WaitGroup
+	for i, h := range d.hosts {
+		all.Go(func() { nodes[i], errs[i] = d.nodes(ctx, h, nil) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("list: %w", err)
+	}
 	var out []drivers.Found
-	for _, h := range d.hosts {
-		nodes, err := d.nodes(ctx, h, nil)
-		if err != nil {
-			return nil, fmt.Errorf("list: %w", err)
-		}
-		for _, n := range nodes {
-			out = append(out, drivers.Found{Sliver: n.rec.Node.Sliver, Kind: drivers.NodeKind, Whole: n.whole, Running: n.running})
-		}
+	for _, n := range slices.Concat(nodes...) {
+		out = append(out, drivers.Found{Sliver: n.rec.Node.Sliver, Kind: drivers.NodeKind, Whole: n.whole, Running: n.running})
 	}
 	for _, l := range d.wires.Links() {
 		out = append(out, drivers.Found{Sliver: l.Sliver, Kind: drivers.LinkKind, Whole: l.Whole})

@@ -57,16 +57,18 @@ type host struct {
 	adopting sync.Mutex
 	adopted  bool // guarded by adopting
 
-	mu     sync.Mutex
-	images map[string]*image // by their IDs
-	ill    error             // of the last call, if that did not get through
-	since  time.Time
+	mu      sync.Mutex
+	images  map[string]*image // by their IDs
+	served  []urn.URN         // components that nodes were for
+	unsized bool              // it cannot limit disks
+	ill     error             // of the last call, if that did not get through
+	since   time.Time
 
-	// shared is the volume with the nodes' init; making nodes holds it, so that
-	// it is not removed with the last node meanwhile.
+	// Who makes a node reads the volume with the nodes' init, so that it is not
+	// removed with the last node meanwhile; placing comes after shared.
 	shared  sync.RWMutex
-	placed  bool // guarded by placing
 	placing sync.Mutex
+	placed  bool // the volume is there
 }
 
 // checkHosts refuses hosts that make no sense together.
@@ -86,7 +88,7 @@ func checkHosts(hosts []Host) error {
 		}
 		if strings.HasPrefix(h.Address, "unix:") {
 			if here != "" {
-				return fmt.Errorf("hosts %s and %s: both are this machine", here, h.Name)
+				return fmt.Errorf("hosts %s and %s: both are this machine, of which links know one", here, h.Name)
 			}
 			here = h.Name
 		}
@@ -193,14 +195,24 @@ func (h *host) saw(err error) error {
 	return nil
 }
 
+// serves notes that nodes of a component go to a host that has no list of them.
+func (h *host) serves(component urn.URN) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.Components) == 0 && !component.IsZero() && !slices.ContainsFunc(h.served, component.Equal) {
+		h.served = append(h.served, component)
+	}
+}
+
 // Health implements drivers.HealthTeller: hosts that did not answer the last
-// call.
+// call. Of a host without a list of components it tells those that it had nodes
+// of.
 func (d *Driver) Health() []drivers.Ailing {
 	var out []drivers.Ailing
 	for _, h := range d.hosts {
 		h.mu.Lock()
 		if h.ill != nil {
-			for _, c := range h.Components {
+			for _, c := range append(slices.Clone(h.Components), h.served...) {
 				out = append(out, drivers.Ailing{Host: c, Since: h.since, Reason: fmt.Sprintf("Docker host %s does not answer: %v", h.Name, h.ill)})
 			}
 		}
@@ -217,6 +229,9 @@ func (d *Driver) checkHost(ctx context.Context, h *host) error {
 	}
 	if r.Info.OSType != "linux" {
 		return fmt.Errorf("its containers are of %s, nodes are of Linux", r.Info.OSType)
+	}
+	if !slices.ContainsFunc(r.Info.SecurityOptions, func(o string) bool { return strings.HasPrefix(o, "name=seccomp") }) {
+		return errors.New("it filters no system calls: experimenters' programs need a kernel and an engine with seccomp")
 	}
 	if want := architectures[runtime.GOARCH]; !slices.Contains(want, r.Info.Architecture) {
 		return fmt.Errorf("its processors are %s, those of this program %s: nodes run this program", r.Info.Architecture, runtime.GOARCH)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/api/types/container"
@@ -144,30 +145,44 @@ func (h *host) read(ctx context.Context, id, path string, limit int64) ([]byte, 
 // scratch makes a container that is never started, to look into an image or a
 // volume, and removes it afterwards.
 func (d *Driver) scratch(ctx context.Context, h *host, image, volume string, use func(id string) error) error {
+	name := make([]byte, 6)
+	if _, err := io.ReadFull(d.cfg.Rand, name); err != nil {
+		return fmt.Errorf("make up a name: %w", err)
+	}
 	conf := client.ContainerCreateOptions{
-		Config: &container.Config{
-			Image: image, Entrypoint: []string{"/"},
-			Labels: map[string]string{labelManager: d.cfg.Manager.String(), labelKind: kindScratch},
-		},
+		Name:       fmt.Sprintf("croft-%s-scratch-%x", d.scope, name),
+		Config:     &container.Config{Image: image, Entrypoint: []string{"/"}, Labels: d.labels(kindScratch)},
 		HostConfig: &container.HostConfig{NetworkMode: "none"},
 	}
 	if volume != "" {
 		conf.HostConfig.Mounts = []mount.Mount{{Type: mount.TypeVolume, Source: volume, Target: nodeinit.BinaryDir,
 			VolumeOptions: &mount.VolumeOptions{NoCopy: true}}}
 	}
-	c, err := h.api.ContainerCreate(ctx, conf)
-	if err := h.saw(err); err != nil {
+	id, err := d.create(ctx, h, conf)
+	if err != nil {
 		return err
 	}
-	return errors.Join(use(c.ID), h.discard(context.WithoutCancel(ctx), c.ID))
+	return errors.Join(use(id), h.discard(context.WithoutCancel(ctx), id))
 }
 
 // discard removes a container, in whatever state it is, with the volumes that
 // its image declares.
 func (h *host) discard(ctx context.Context, id string) error {
-	_, err := h.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	if errdefs.IsNotFound(err) {
-		return nil
+	ctx, cancel := context.WithTimeout(ctx, intentTime)
+	defer cancel()
+	for {
+		_, err := h.api.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		switch {
+		case errdefs.IsNotFound(err):
+			return nil
+		case !errdefs.IsConflict(err):
+			return h.saw(err)
+		}
+		// Somebody else is removing it, a manager of before perhaps.
+		select {
+		case <-ctx.Done():
+			return h.saw(errors.Join(err, ctx.Err()))
+		case <-time.After(intentPause):
+		}
 	}
-	return h.saw(err)
 }

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -39,13 +40,9 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, churn(dir))
 		os.Exit(1)
 	}
-	// The engine gets its signal when the thread that started it ends.
-	runtime.LockOSThread()
-	e, err := startEngine()
-	shared, sharedErr = e, err
 	status := m.Run()
-	if e != nil {
-		e.stop()
+	if shared != nil {
+		shared.stop()
 	}
 	os.Exit(status)
 }
@@ -71,8 +68,9 @@ type engine struct {
 	ended  chan struct{}
 }
 
-// The engine of all tests, or why there is none.
+// The engine of all tests, once one has asked for it, or why there is none.
 var (
+	starting  sync.Once
 	shared    *engine
 	sharedErr error
 )
@@ -144,6 +142,17 @@ func (e *engine) stop() {
 // need returns the engine with an image.
 func need(t testing.TB, image string) *engine {
 	t.Helper()
+	starting.Do(func() {
+		started := make(chan struct{})
+		go func() {
+			// The engine gets its signal when the thread that started it ends.
+			runtime.LockOSThread()
+			shared, sharedErr = startEngine()
+			close(started)
+			select {}
+		}()
+		<-started
+	})
 	if sharedErr != nil {
 		if errors.Is(sharedErr, errNoEngine) {
 			t.Skipf("SKIPPED: %v", sharedErr)

@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"os"
 	"path"
 	"strings"
 
@@ -37,14 +38,29 @@ var capabilities = []string{
 }
 
 // settings are of the container's network. Nobody can set them from inside.
-var settings = map[string]string{
-	"net.ipv4.ping_group_range":           "0 65535", // ping without being root
-	"net.ipv4.ip_forward":                 "1",       // a node may be a router of its experiment
-	"net.ipv6.conf.all.forwarding":        "1",
-	"net.ipv6.conf.all.disable_ipv6":      "0",
-	"net.ipv6.conf.default.disable_ipv6":  "0",
-	"net.ipv6.conf.default.accept_dad":    "0",
-	"net.ipv4.ip_unprivileged_port_start": "1024",
+// The engine refuses those that its kernel lacks.
+func settings(ipv6 bool) map[string]string {
+	out := map[string]string{
+		"net.ipv4.ping_group_range":           "0 65535", // ping without being root
+		"net.ipv4.ip_unprivileged_port_start": "1024",
+		"net.ipv4.ip_forward":                 "1", // a node may be a router of its experiment
+	}
+	if ipv6 {
+		out["net.ipv6.conf.all.forwarding"] = "1"
+		out["net.ipv6.conf.all.disable_ipv6"] = "0"
+		out["net.ipv6.conf.default.disable_ipv6"] = "0"
+	}
+	return out
+}
+
+// hasIPv6 reports whether a host's kernel has IPv6, as all have that nobody has
+// told otherwise.
+func (h *host) hasIPv6() bool {
+	if !h.local() {
+		return true
+	}
+	_, err := os.Stat("/proc/sys/net/ipv6")
+	return err == nil
 }
 
 // logs bounds what the host keeps of a node's console.
@@ -76,6 +92,7 @@ func (d *Driver) makeNode(ctx context.Context, want drivers.Node) error {
 	if len(want.Interfaces) > 0 && !h.local() {
 		return fmt.Errorf("it has %d links: %w", len(want.Interfaces), h.farLinks())
 	}
+	h.serves(want.Host)
 	img, err := d.image(ctx, h, want.Image)
 	if err != nil {
 		return err
@@ -124,43 +141,46 @@ func (d *Driver) createNode(ctx context.Context, h *host, want drivers.Node, img
 	}
 	rec := record{Node: want, HostKey: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))}
 	rec.Node.Users = nil
-	conf, err := d.describe(rec, img, volume)
+	conf, err := d.describe(h, rec, img, volume)
 	if err != nil {
 		return err
 	}
 	if err := d.limitDisk(ctx, h, &conf, want.Capacity); err != nil {
 		return err
 	}
-	c, err := h.api.ContainerCreate(ctx, conf)
+	id, err := d.create(ctx, h, conf)
 	if err != nil && conf.HostConfig.StorageOpt != nil && strings.Contains(err.Error(), "storage-opt") {
-		d.log.Warn("this Docker host cannot limit disks", "host", h.Name, "sliver", want.Sliver.String(), "reason", err)
+		d.log.Warn("this Docker host cannot limit the disks of nodes", "host", h.Name, "reason", err)
+		h.mu.Lock()
+		h.unsized = true
+		h.mu.Unlock()
 		conf.HostConfig.StorageOpt = nil
-		c, err = h.api.ContainerCreate(ctx, conf)
+		id, err = d.create(ctx, h, conf)
 	}
-	if err := h.saw(err); err != nil {
+	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, h.discard(context.WithoutCancel(ctx), c.ID))
+			err = errors.Join(err, h.discard(context.WithoutCancel(ctx), id))
 		}
 	}()
 	init := nodeinit.Config{
 		Sliver: want.Sliver.String(), Hostname: want.Hostname, HostKey: pem.EncodeToMemory(block),
 		Libraries: d.program.Libraries, Environment: img.env,
 	}
-	if err := h.write(ctx, c.ID, nodeinit.ContainerConfig, init); err != nil {
+	if err := h.write(ctx, id, nodeinit.ContainerConfig, init); err != nil {
 		return err
 	}
-	if err := h.write(ctx, c.ID, nodeinit.ContainerAccounts, control.Accounts(want.Users)); err != nil {
+	if err := h.write(ctx, id, nodeinit.ContainerAccounts, control.Accounts(want.Users)); err != nil {
 		return err
 	}
-	_, err = h.api.ContainerRename(ctx, c.ID, client.ContainerRenameOptions{NewName: d.containerName(want)})
+	_, err = h.api.ContainerRename(ctx, id, client.ContainerRenameOptions{NewName: d.containerName(want)})
 	return h.saw(err)
 }
 
 // describe says how the container of a node is to be.
-func (d *Driver) describe(rec record, img *image, volume string) (client.ContainerCreateOptions, error) {
+func (d *Driver) describe(h *host, rec record, img *image, volume string) (client.ContainerCreateOptions, error) {
 	label, err := json.Marshal(rec)
 	if err != nil {
 		return client.ContainerCreateOptions{}, fmt.Errorf("write its record: %w", err)
@@ -180,7 +200,7 @@ func (d *Driver) describe(rec record, img *image, volume string) (client.Contain
 		},
 		HostConfig: &container.HostConfig{
 			NetworkMode: "none", IpcMode: container.IPCModePrivate, CgroupnsMode: container.CgroupnsModePrivate,
-			CapDrop: []string{"ALL"}, CapAdd: capabilities, Sysctls: settings, LogConfig: logs,
+			CapDrop: []string{"ALL"}, CapAdd: capabilities, Sysctls: settings(h.hasIPv6()), LogConfig: logs,
 			ExtraHosts: []string{n.Hostname + ":127.0.1.1"},
 			Tmpfs:      map[string]string{"/run": "rw,nosuid,nodev,exec,mode=755"},
 			Mounts: []mount.Mount{{Type: mount.TypeVolume, Source: volume, Target: nodeinit.BinaryDir, ReadOnly: true,
@@ -212,7 +232,10 @@ func limit(r *container.Resources, a capacity.Amount) {
 }
 
 func (d *Driver) limitDisk(ctx context.Context, h *host, conf *client.ContainerCreateOptions, a capacity.Amount) error {
-	if a.Disk == 0 {
+	h.mu.Lock()
+	unsized := h.unsized
+	h.mu.Unlock()
+	if a.Disk == 0 || unsized {
 		return nil
 	}
 	r, err := h.api.Info(ctx, client.InfoOptions{})

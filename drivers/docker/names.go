@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -56,6 +57,11 @@ func (d *Driver) containerName(n drivers.Node) string {
 	return fmt.Sprintf("croft-%s-%s-%s", d.scope, strings.ToLower(n.Hostname), hex.EncodeToString(sum[:5]))
 }
 
+// labels are of all that is of this manager and of a kind.
+func (d *Driver) labels(kind string) map[string]string {
+	return map[string]string{labelManager: d.cfg.Manager.String(), labelKind: kind}
+}
+
 // ours selects what is of this manager and of a kind.
 func (d *Driver) ours(kind string) client.Filters {
 	return make(client.Filters).Add("label", labelManager+"="+d.cfg.Manager.String(), labelKind+"="+kind)
@@ -85,6 +91,7 @@ func (d *Driver) list(ctx context.Context, h *host, sliver *urn.URN) ([]*node, e
 		if err != nil {
 			return nil, err
 		}
+		h.serves(n.rec.Node.Host)
 		out = append(out, n)
 	}
 	return out, nil
@@ -112,13 +119,15 @@ func (d *Driver) find(ctx context.Context, sliver urn.URN) (*node, error) {
 	if last != nil {
 		hosts = append([]*host{last}, hosts...)
 	}
+	var errs []error
 	for i, h := range hosts {
 		if i > 0 && h == last {
 			continue
 		}
 		found, err := d.nodes(ctx, h, &sliver)
 		if err != nil {
-			return nil, fmt.Errorf("look for node %s: %w", sliver, err)
+			errs = append(errs, err)
+			continue
 		}
 		if len(found) > 0 {
 			d.mu.Lock()
@@ -126,6 +135,9 @@ func (d *Driver) find(ctx context.Context, sliver urn.URN) (*node, error) {
 			d.mu.Unlock()
 			return found[0], nil
 		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("look for node %s: %w", sliver, err)
 	}
 	d.mu.Lock()
 	delete(d.where, key)

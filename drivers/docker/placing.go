@@ -65,7 +65,11 @@ func (d *Driver) place(ctx context.Context, h *host, image string) (volume strin
 	h.placing.Lock()
 	defer h.placing.Unlock()
 	if h.placed {
-		return volume, nil
+		// Somebody may have tidied up by hand.
+		_, err := h.api.VolumeInspect(ctx, volume, client.VolumeInspectOptions{})
+		if !errdefs.IsNotFound(err) {
+			return volume, h.saw(err)
+		}
 	}
 	_, err = h.api.VolumeCreate(ctx, client.VolumeCreateOptions{Name: volume, Labels: map[string]string{labelManager: d.cfg.Manager.String()}})
 	if err := h.saw(err); err != nil {

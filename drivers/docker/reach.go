@@ -7,9 +7,11 @@ import (
 	"net"
 	"net/netip"
 	"strings"
+	"time"
 
 	"github.com/moby/moby/client"
 	"golang.org/x/crypto/ssh"
+	"golang.org/x/sys/unix"
 
 	"croft/drivers"
 	"croft/drivers/internal/control"
@@ -61,12 +63,18 @@ func (d *Driver) Dial(ctx context.Context, sliver urn.URN, network, address stri
 // dialIn connects from the node's network. On this machine a thread of the
 // manager goes there; on another one, a program in the container connects.
 func (d *Driver) dialIn(ctx context.Context, n *node, network, address string) (net.Conn, error) {
-	if !n.host.local() {
+	far := func() (net.Conn, error) {
+		if address == nodeinit.ControlName {
+			return d.join(ctx, n, nodeinit.Control)
+		}
 		return d.join(ctx, n, network, address)
+	}
+	if !n.host.local() {
+		return far()
 	}
 	ns, err := n.network(ctx)
 	if errors.Is(err, errElsewhere) {
-		return d.join(ctx, n, network, address)
+		return far()
 	}
 	if err != nil {
 		return nil, err
@@ -97,7 +105,7 @@ func (d *Driver) control(ctx context.Context, n *node) (*ssh.Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the node's host key: %w", err)
 	}
-	c, err := d.join(ctx, n, nodeinit.Control)
+	c, err := d.dialInit(ctx, n)
 	if err != nil {
 		return nil, fmt.Errorf("reach the node's init: %w", err)
 	}
@@ -106,6 +114,24 @@ func (d *Driver) control(ctx context.Context, n *node) (*ssh.Client, error) {
 		return nil, fmt.Errorf("reach the node's init: %w", err)
 	}
 	return conn, nil
+}
+
+// initPause is between two attempts to reach the init of a node that boots.
+const initPause = 5 * time.Millisecond
+
+// dialInit opens a stream to a node's init, for which it waits.
+func (d *Driver) dialInit(ctx context.Context, n *node) (net.Conn, error) {
+	for {
+		c, err := d.dialIn(ctx, n, "unix", nodeinit.ControlName)
+		if !errors.Is(err, unix.ECONNREFUSED) {
+			return c, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, errors.Join(err, ctx.Err())
+		case <-time.After(initPause):
+		}
+	}
 }
 
 // join runs a program in the node that connects to something there, and

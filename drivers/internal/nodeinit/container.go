@@ -22,6 +22,11 @@ const (
 	controlSocket     = "/run/croft-control/socket"
 )
 
+// ControlName is the abstract UNIX socket of a container's network by which a
+// driver on the same machine reaches the init. Who connects to it from inside of
+// the container is turned away.
+const ControlName = "@croft-control"
+
 // Control is the address by which StageConnect reaches the init of its own
 // node, which it waits for a while.
 const Control = "control"
@@ -61,7 +66,41 @@ func container() error {
 	if err != nil {
 		return fmt.Errorf("listen to the driver: %w", err)
 	}
-	return serveNode(newLog(cfg), cfg, control, func() error { return nil })
+	outside, err := net.Listen("unix", ControlName)
+	if err != nil {
+		return fmt.Errorf("listen to the driver: %w", err)
+	}
+	return serveNode(newLog(cfg), cfg, []net.Listener{control, fromOutside{outside}}, func() error { return nil })
+}
+
+// fromOutside accepts only connections of processes that are not in the node.
+type fromOutside struct{ net.Listener }
+
+func (l fromOutside) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil || isOutside(c) {
+			return c, err
+		}
+		c.Close()
+	}
+}
+
+// isOutside reports whether the other side is root, and has no number among the
+// node's processes.
+func isOutside(c net.Conn) bool {
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		return false
+	}
+	raw, err := u.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var peer *unix.Ucred
+	var inner error
+	err = raw.Control(func(fd uintptr) { peer, inner = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	return err == nil && inner == nil && peer.Pid == 0 && peer.Uid == 0
 }
 
 // listenInside makes the socket that the driver reaches from inside of the

@@ -58,16 +58,16 @@ func serve() error {
 		unix.Close(SyncFD)
 		return nil
 	}
-	return serveNode(log, cfg, control, ready)
+	return serveNode(log, cfg, []net.Listener{control}, ready)
 }
 
 func newLog(cfg Config) *slog.Logger {
 	return slog.New(slog.NewTextHandler(boundConsole(os.Stderr, cfg.ConsoleBytes), nil))
 }
 
-// serveNode serves logins, and the driver on the listener, until SIGTERM. It
+// serveNode serves logins, and the driver on its doors, until SIGTERM. It
 // calls ready when users can log in.
-func serveNode(log *slog.Logger, cfg Config, control net.Listener, ready func() error) error {
+func serveNode(log *slog.Logger, cfg Config, doors []net.Listener, ready func() error) error {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, unix.SIGTERM, unix.SIGINT)
 	// Caught and dropped, not ignored: programs inherit what is ignored.
@@ -88,7 +88,9 @@ func serveNode(log *slog.Logger, cfg Config, control net.Listener, ready func() 
 		return fmt.Errorf("listen for logins: %w", err)
 	}
 	go srv.accept(logins, srv.serveLogin)
-	go srv.accept(control, srv.serveDriver)
+	for _, door := range doors {
+		go srv.accept(door, srv.serveDriver)
+	}
 	log.Info("node is up", "sliver", cfg.Sliver, "hostname", cfg.Hostname)
 	if err := ready(); err != nil {
 		return err
