@@ -255,9 +255,9 @@ func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupanc
 		}
 		nodes[n.Node] = v
 	}
-	places := map[request.ClientID]request.Place{}
+	links := map[request.ClientID]*request.Link{}
 	for i := range req.Links {
-		places[req.Links[i].ID] = req.Links[i].Place
+		links[req.Links[i].ID] = &req.Links[i]
 	}
 	for _, l := range placement.Links {
 		v, err := add(slivers.Link, l.Link)
@@ -274,12 +274,15 @@ func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupanc
 				v.Link.Driver = n.Node.Driver
 			} else if v.Link.Driver != n.Node.Driver {
 				e := refuse(Unsupported, "%s: a link between nodes of the drivers %s and %s cannot be made here",
-					places[l.Link], v.Link.Driver, n.Node.Driver)
+					links[l.Link].Place, v.Link.Driver, n.Node.Driver)
 				e.Item = string(l.Link)
 				return nil, e
 			}
 			v.Link.Ends = append(v.Link.Ends, slivers.End{Node: e.Node, Sliver: n.URN, Interface: e.Interface,
 				Component: e.Component, Out: e.Out, In: e.In})
+		}
+		if err := s.checkShape(links[l.Link], v); err != nil {
+			return nil, err
 		}
 	}
 	return list, nil

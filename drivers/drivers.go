@@ -7,6 +7,7 @@ package drivers
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -129,6 +130,28 @@ func GivesRoot(ctx context.Context, d Driver, sliver urn.URN) (bool, error) {
 type TimeTaker interface {
 	// OperationTime bounds one operation.
 	OperationTime() time.Duration
+}
+
+// Shaper is for drivers that can shape links. What links of other drivers are
+// asked for is not kept, and requests for it are refused.
+type Shaper interface {
+	// Shapes reports why a link cannot do what its ends ask for, with what
+	// would work, or nil. The nodes of the link need not exist.
+	Shapes(l Link) error
+}
+
+// Shapes reports why a driver cannot do what the ends of a link ask for, or
+// nil.
+func Shapes(d Driver, l Link) error {
+	if s, ok := d.(Shaper); ok {
+		return s.Shapes(l)
+	}
+	for _, e := range l.Ends {
+		if e.Out != (request.Shape{}) || e.In != (request.Shape{}) {
+			return fmt.Errorf("links of the driver %q are not shaped (leave capacity, latency and loss open)", d.Name())
+		}
+	}
+	return nil
 }
 
 // ErrNotFound is what operations on a sliver return that the driver does not

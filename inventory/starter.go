@@ -101,6 +101,7 @@ sliver_types:
     cores: {{cores .Type.Cores}}
     memory: {{size .Type.Memory}}
     disk: {{size .Type.Disk}}
+    shaping: true               # links have the capacity, latency and loss asked for
 #    images: [debian12]          # the first is the default
 #    aliases: [default-vm]       # what requests may call it besides
 

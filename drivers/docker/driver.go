@@ -306,6 +306,7 @@ func (d *Driver) List(ctx context.Context) ([]drivers.Found, error) {
 // is what it has been started for; otherwise it does nothing. Programs that
 // use a Driver (and test binaries, in TestMain) call it before anything else.
 func Init() {
+	wiring.Init()
 	if len(os.Args) > 1 && os.Args[1] == nodeinit.Word {
 		os.Exit(nodeinit.Main(os.Args[2:]))
 	}

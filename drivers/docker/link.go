@@ -40,6 +40,9 @@ func (d *Driver) Connect(ctx context.Context, l drivers.Link) error {
 	return d.wires.Connect(l)
 }
 
+// Shapes implements drivers.Shaper.
+func (d *Driver) Shapes(l drivers.Link) error { return d.wires.Shapes(l) }
+
 // lookup tells the switch of nodes that it may connect.
 func (d *Driver) lookup(sliver urn.URN) (drivers.Node, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), adoptTime)

@@ -90,6 +90,7 @@ var parts = []struct {
 	{"link", testLink, false},
 	{"link holds over restarts", testLinkRestart, false},
 	{"LAN", testLAN, false},
+	{"shaped links", testShaped, true},
 	{"interface without a link", testUnlinked, true},
 	{"slices apart", testSlicesApart, true},
 	{"many at once", testParallel, false},

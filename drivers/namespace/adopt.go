@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"croft/drivers/internal/process"
 	"croft/drivers/internal/records"
 	"croft/urn"
 )
@@ -51,7 +52,7 @@ func (d *Driver) adoptNode(n *node) error {
 	if run.Boot != d.boot {
 		return nil
 	}
-	p, err := watch(run.PID, run.Start)
+	p, err := process.Watch(run.PID, run.Start)
 	if errors.Is(err, unix.ESRCH) || errors.Is(err, os.ErrProcessDone) || errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

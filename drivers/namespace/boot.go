@@ -17,6 +17,7 @@ import (
 
 	"croft/drivers/internal/control"
 	"croft/drivers/internal/nodeinit"
+	"croft/drivers/internal/process"
 	"croft/drivers/internal/records"
 	"croft/drivers/wiring"
 )
@@ -64,18 +65,18 @@ func (d *Driver) bootNode(ctx context.Context, n *node) error {
 	n.mu.Lock()
 	n.proc, n.system, n.down = proc, system, false
 	n.mu.Unlock()
-	run := runRecord{PID: proc.pid, Start: proc.start, Boot: d.boot, System: system}
+	run := runRecord{PID: proc.PID, Start: proc.Start, Boot: d.boot, System: system}
 	if err := records.Write(d.runFile(n), run, false); err != nil {
 		return err
 	}
-	missing, err := d.cgroups.hold(n.slot, proc.pid, n.rec.Node.Capacity)
+	missing, err := d.cgroups.hold(n.slot, proc.PID, n.rec.Node.Capacity)
 	if err != nil {
 		return err
 	}
 	if len(missing) > 0 {
 		d.note(n, "this kernel has no cgroups to limit: %s", strings.Join(missing, ", "))
 	}
-	network, err := wiring.NetworkOf(proc.pid)
+	network, err := wiring.NetworkOf(proc.PID)
 	if err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (d *Driver) runFile(n *node) string {
 
 // spawn starts the init of a node in new namespaces. It waits for the
 // driver's word, and ends when the driver does before that.
-func (d *Driver) spawn(n *node) (*initProcess, *net.UnixConn, error) {
+func (d *Driver) spawn(n *node) (*process.Process, *net.UnixConn, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a socket: %w", err)
@@ -161,7 +162,7 @@ func (d *Driver) spawn(n *node) (*initProcess, *net.UnixConn, error) {
 	}
 	pid := proc.Pid
 	proc.Release() // it is waited for by its pidfd
-	p, err := watch(pid, 0)
+	p, err := process.Watch(pid, 0)
 	if err != nil {
 		// It ended at once, or there are no files left.
 		conn.Close()
@@ -215,7 +216,7 @@ func listenControl(dir string) (int, error) {
 }
 
 // send hands over all that a node boots with.
-func (d *Driver) send(ctx context.Context, sync *net.UnixConn, n *node, proc *initProcess, overlays []overlay, door int) error {
+func (d *Driver) send(ctx context.Context, sync *net.UnixConn, n *node, proc *process.Process, overlays []overlay, door int) error {
 	msg := nodeinit.Message{Control: door}
 	cfg := nodeinit.Config{
 		Sliver: n.rec.Node.Sliver.String(), Hostname: n.rec.Node.Hostname, HostKey: n.rec.HostKey,
@@ -224,7 +225,7 @@ func (d *Driver) send(ctx context.Context, sync *net.UnixConn, n *node, proc *in
 	var fds []int
 	defer func() { closeFDs(fds) }()
 	var err error
-	cfg.Overlays, msg.Layers, err = openLayers(overlays, proc.pid)
+	cfg.Overlays, msg.Layers, err = openLayers(overlays, proc.PID)
 	if err != nil {
 		return err
 	}
@@ -322,7 +323,7 @@ func (d *Driver) stop(ctx context.Context, n *node, grace time.Duration) error {
 		return err
 	}
 	if proc != nil {
-		if err := proc.end(ctx, grace); err != nil {
+		if err := proc.End(ctx, grace); err != nil {
 			return err
 		}
 	}
@@ -344,7 +345,7 @@ func (d *Driver) clear(n *node) error {
 	}
 	n.mu.Lock()
 	if n.proc != nil {
-		n.proc.fd.Close()
+		n.proc.Close()
 		n.proc = nil
 	}
 	n.system = ""
@@ -354,12 +355,12 @@ func (d *Driver) clear(n *node) error {
 
 // attend waits, in the background, for the end of a node, and cleans up if
 // nobody else does.
-func (d *Driver) attend(n *node, proc *initProcess) {
+func (d *Driver) attend(n *node, proc *process.Process) {
 	d.background.Go(func() {
 		select {
 		case <-d.closing:
 			return
-		case <-proc.done:
+		case <-proc.Done:
 		}
 		n.mu.Lock()
 		expected := n.down || n.proc != proc

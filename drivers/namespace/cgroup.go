@@ -157,11 +157,33 @@ func (c *cgroups) remove(slot int) error {
 	return errors.Join(errs...)
 }
 
+// relayGroup is the group of processes that are no part of any node.
+const relayGroup = "relays"
+
+// settle moves a process out of the manager's own groups into one that stays
+// when the manager ends.
+func (c *cgroups) settle(pid int) error {
+	for _, d := range c.dirs {
+		group := filepath.Join(d, c.name, relayGroup)
+		err := os.MkdirAll(group, 0o755)
+		if err == nil {
+			err = os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
+		}
+		if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.EROFS) {
+			return fmt.Errorf("move process %d into a cgroup of its own: %w", pid, err)
+		}
+	}
+	return nil
+}
+
 // removeAll removes the driver's own groups, if no node has one in them. The
 // kernel may still be busy with the last node's.
 func (c *cgroups) removeAll() {
 	for _, d := range c.dirs {
 		group := filepath.Join(d, c.name)
+		if err := removeGroup(filepath.Join(group, relayGroup)); err != nil {
+			c.log.Debug("remove the relays' cgroup", "err", err)
+		}
 		for range busyTries {
 			entries, err := os.ReadDir(group)
 			inUse := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() })

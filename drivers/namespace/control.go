@@ -12,6 +12,7 @@ import (
 
 	"croft/drivers"
 	"croft/drivers/internal/control"
+	"croft/drivers/internal/process"
 	"croft/request"
 	"croft/urn"
 )
@@ -32,7 +33,7 @@ func (d *Driver) Exec(ctx context.Context, sliver urn.URN, c drivers.Command) er
 	}
 	if err := d.exec(ctx, n, p, c); err != nil {
 		var exit *drivers.ExitError
-		if p.ended() && !errors.As(err, &exit) {
+		if p.Ended() && !errors.As(err, &exit) {
 			err = errors.Join(err, drivers.ErrNotRunning)
 		}
 		return fmt.Errorf("exec in node %s: %s: %w", sliver, c.Args[0], err)
@@ -40,7 +41,7 @@ func (d *Driver) Exec(ctx context.Context, sliver urn.URN, c drivers.Command) er
 	return nil
 }
 
-func (d *Driver) exec(ctx context.Context, n *node, p *initProcess, c drivers.Command) error {
+func (d *Driver) exec(ctx context.Context, n *node, p *process.Process, c drivers.Command) error {
 	conn, err := d.dialControl(ctx, n, p)
 	if err != nil {
 		return err
@@ -50,7 +51,7 @@ func (d *Driver) exec(ctx context.Context, n *node, p *initProcess, c drivers.Co
 }
 
 // setAccounts tells a running node who its users are.
-func (d *Driver) setAccounts(ctx context.Context, n *node, p *initProcess, users []request.User) error {
+func (d *Driver) setAccounts(ctx context.Context, n *node, p *process.Process, users []request.User) error {
 	conn, err := d.dialControl(ctx, n, p)
 	if err != nil {
 		return err
@@ -62,7 +63,7 @@ func (d *Driver) setAccounts(ctx context.Context, n *node, p *initProcess, users
 // dialControl connects to a node's init. The socket lies where only the host's
 // root gets, so that the node asks for no proof; its host key tells that it is
 // the node.
-func (d *Driver) dialControl(ctx context.Context, n *node, p *initProcess) (*ssh.Client, error) {
+func (d *Driver) dialControl(ctx context.Context, n *node, p *process.Process) (*ssh.Client, error) {
 	key, err := d.hostKey(n)
 	if err != nil {
 		return nil, err

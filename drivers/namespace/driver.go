@@ -18,6 +18,7 @@ import (
 
 	"croft/drivers"
 	"croft/drivers/internal/nodeinit"
+	"croft/drivers/internal/process"
 	"croft/drivers/internal/program"
 	"croft/drivers/wiring"
 	"croft/request"
@@ -82,6 +83,7 @@ const accountsTime = 30 * time.Second
 // is what it has been started for; otherwise it does nothing. Programs that
 // use a Driver (and test binaries, in TestMain) call it before anything else.
 func Init() {
+	wiring.Init()
 	if len(os.Args) > 1 && os.Args[1] == nodeinit.Word {
 		os.Exit(nodeinit.Main(os.Args[2:]))
 	}
@@ -119,15 +121,15 @@ type node struct {
 	rec  nodeRecord // changed with op and Driver.mu held, read with either
 
 	mu     sync.Mutex
-	proc   *initProcess // nil while stopped
-	system string       // generated image in use
-	down   bool         // being stopped or removed by an operation
+	proc   *process.Process // nil while stopped
+	system string           // generated image in use
+	down   bool             // being stopped or removed by an operation
 }
 
-func (n *node) running() *initProcess {
+func (n *node) running() *process.Process {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.proc == nil || n.proc.ended() {
+	if n.proc == nil || n.proc.Ended() {
 		return nil
 	}
 	return n.proc
@@ -196,10 +198,12 @@ func (d *Driver) open() error {
 	if d.cgroups, err = openCgroups(d.state.path, d.cfg.Processes, d.log); err != nil {
 		return err
 	}
-	if d.boot, err = bootID(); err != nil {
+	if d.boot, err = process.BootID(); err != nil {
 		return err
 	}
-	d.wires, err = wiring.Open(wiring.Config{Dir: d.state.path, Nodes: d.lookup, Logger: d.log})
+	d.wires, err = wiring.Open(wiring.Config{
+		Dir: d.state.path, Nodes: d.lookup, Executable: d.cfg.Executable, Settle: d.cgroups.settle, Logger: d.log,
+	})
 	if err != nil {
 		return err
 	}
@@ -214,7 +218,7 @@ func (d *Driver) Close() error {
 	d.mu.Lock()
 	for _, n := range d.nodes {
 		if p := n.running(); p != nil {
-			p.fd.Close()
+			p.Close()
 		}
 	}
 	d.mu.Unlock()
@@ -360,7 +364,11 @@ func (d *Driver) Remove(ctx context.Context, sliver urn.URN) error {
 			return fmt.Errorf("remove node %s: %w", sliver, err)
 		}
 	}
-	return d.wires.Disconnect(sliver)
+	if err := d.wires.Disconnect(sliver); err != nil {
+		return err
+	}
+	d.tidy()
+	return nil
 }
 
 // List implements drivers.Driver.
@@ -402,7 +410,7 @@ func (d *Driver) Dial(ctx context.Context, sliver urn.URN, network, address stri
 	}
 	c, err := dialIn(ctx, p, network, address)
 	if err != nil {
-		if p.ended() {
+		if p.Ended() {
 			err = drivers.ErrNotRunning
 		}
 		return nil, fmt.Errorf("dial node %s: %w", sliver, err)

@@ -16,6 +16,9 @@ func (d *Driver) Connect(ctx context.Context, l drivers.Link) error {
 	return d.wires.Connect(l)
 }
 
+// Shapes implements drivers.Shaper.
+func (d *Driver) Shapes(l drivers.Link) error { return d.wires.Shapes(l) }
+
 // lookup finds a node for its links.
 func (d *Driver) lookup(sliver urn.URN) (drivers.Node, bool) {
 	d.mu.Lock()

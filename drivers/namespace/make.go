@@ -174,7 +174,7 @@ func (d *Driver) tidy() {
 	d.mu.Lock()
 	nodes := len(d.nodes)
 	d.mu.Unlock()
-	if nodes == 0 {
+	if nodes == 0 && len(d.wires.Links()) == 0 {
 		d.cgroups.removeAll()
 	}
 }

@@ -9,14 +9,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"croft/drivers/internal/process"
 	"croft/drivers/wiring"
 )
 
 // inNetwork runs f on a thread that is in the network namespace of a process,
 // so that the sockets it opens belong there.
-func inNetwork(p *initProcess, f func() error) error {
+func inNetwork(p *process.Process, f func() error) error {
 	return wiring.OnThread(func() error {
-		err := p.control(func(fd int) error { return unix.Setns(fd, unix.CLONE_NEWNET) })
+		err := p.Control(func(fd int) error { return unix.Setns(fd, unix.CLONE_NEWNET) })
 		if err != nil {
 			return fmt.Errorf("enter the node's network: %w", err)
 		}
@@ -26,7 +27,7 @@ func inNetwork(p *initProcess, f func() error) error {
 
 // dialIn connects from inside a node. The address is literal: a name would be
 // looked up on the host.
-func dialIn(ctx context.Context, p *initProcess, network, address string) (net.Conn, error) {
+func dialIn(ctx context.Context, p *process.Process, network, address string) (net.Conn, error) {
 	if !strings.HasPrefix(network, "tcp") && !strings.HasPrefix(network, "udp") {
 		return nil, fmt.Errorf("dial %s %s: want tcp or udp", network, address)
 	}

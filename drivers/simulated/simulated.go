@@ -75,6 +75,9 @@ var (
 	_ drivers.LoginTaker = (*Driver)(nil)
 )
 
+// Shapes implements drivers.Shaper: nothing passes these links.
+func (d *Driver) Shapes(drivers.Link) error { return nil }
+
 // thing is a node or a link that exists.
 type thing struct {
 	Sliver  urn.URN

@@ -184,12 +184,12 @@ func (f *fabric) bridge(name string) (int, error) {
 // addPort makes an interface of the node whose network is ns, on a bridge, or
 // without a carrier when bridge is "". The ports of a node have a group, by
 // which they are shut.
-func (f *fabric) addPort(port string, group uint32, bridge, device string, mac net.HardwareAddr, ns int) error {
+func (f *fabric) addPort(port string, index int, group uint32, bridge, device string, mac net.HardwareAddr, ns int) error {
 	if err := f.ensure(); err != nil {
 		return err
 	}
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.MTU, attrs.Group = port, 1500, group
+	attrs.Name, attrs.Index, attrs.MTU, attrs.Group = port, index, 1500, group
 	if bridge != "" {
 		index, err := f.bridge(bridge)
 		if err != nil {
@@ -326,6 +326,11 @@ func (f *fabric) erase(names ...string) error {
 	defer e.Close()
 	return e.erase(names...)
 }
+
+// portIndex numbers interface i of a node. Where both ends of a veth pair have
+// one number, each in its network, the kernel takes up to a second to notice a
+// carrier; nodes count from 1.
+func portIndex(node, i int) int { return 1<<20 + node<<8 + i }
 
 // portGroup numbers the group of a node's ports. 0 is the kernel's default.
 func portGroup(node int) uint32 { return uint32(node) + 1 }

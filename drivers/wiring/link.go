@@ -3,6 +3,7 @@ package wiring
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 
@@ -33,6 +34,18 @@ func (s *Switch) connect(l drivers.Link) error {
 	if l.Sliver.IsZero() {
 		return errors.New("it has no sliver URN")
 	}
+	slot, err := s.connectNow(l)
+	if err != nil {
+		return err
+	}
+	if err := s.awaitRelay(slot); err != nil {
+		return errors.Join(err, s.Disconnect(l.Sliver))
+	}
+	return nil
+}
+
+// connectNow makes a link; its relay may still be about to begin.
+func (s *Switch) connectNow(l drivers.Link) (slot int, err error) {
 	s.netMu.Lock()
 	defer s.netMu.Unlock()
 	key := l.Sliver.Canonical()
@@ -40,10 +53,10 @@ func (s *Switch) connect(l drivers.Link) error {
 	r := s.links[key]
 	s.mu.Unlock()
 	if r != nil && r.Whole {
-		return nil
+		return r.Slot, nil
 	}
 	if err := s.checkLink(l); err != nil {
-		return err
+		return 0, err
 	}
 	s.mu.Lock()
 	if r == nil {
@@ -57,9 +70,9 @@ func (s *Switch) connect(l drivers.Link) error {
 	}
 	s.mu.Unlock()
 	if err := s.wire(r); err != nil {
-		return errors.Join(err, s.unwire(key, r))
+		return 0, errors.Join(err, s.unwire(key, r))
 	}
-	return nil
+	return r.Slot, nil
 }
 
 // wire makes a link whose record is there. netMu is held.
@@ -67,11 +80,11 @@ func (s *Switch) wire(r *linkRecord) error {
 	if err := records.Write(s.linkFile(r.Slot), *r, false); err != nil {
 		return err
 	}
-	if err := s.fabric.addBridge(bridgeName(r.Slot)); err != nil {
+	if err := s.build(r); err != nil {
 		return err
 	}
-	for _, port := range s.portsOf(r) {
-		if err := s.fabric.plug(port, bridgeName(r.Slot)); err != nil {
+	for port, end := range s.portsOf(r) {
+		if err := s.fabric.plug(port, bridgeOf(r, end)); err != nil {
 			return err
 		}
 	}
@@ -87,10 +100,10 @@ func (s *Switch) wire(r *linkRecord) error {
 }
 
 // portsOf names the ports of a link whose nodes are plugged in.
-func (s *Switch) portsOf(r *linkRecord) []string {
+func (s *Switch) portsOf(r *linkRecord) map[string]drivers.End {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []string
+	out := map[string]drivers.End{}
 	for _, e := range r.Link.Ends {
 		p := s.ports[e.Node.Canonical()]
 		if p == nil {
@@ -98,7 +111,7 @@ func (s *Switch) portsOf(r *linkRecord) []string {
 		}
 		i := slices.IndexFunc(p.Node.Interfaces, func(f drivers.Interface) bool { return f.Name == e.Interface })
 		if i >= 0 {
-			out = append(out, portName(p.Slot, i))
+			out[portName(p.Slot, i)] = e
 		}
 	}
 	return out
@@ -153,7 +166,7 @@ func (s *Switch) freeLinkSlot() int {
 	for _, r := range s.links {
 		taken[r.Slot] = true
 	}
-	for _, slot := range s.trash {
+	for slot := range s.trash {
 		taken[slot] = true
 	}
 	return freeSlot(taken)
@@ -193,20 +206,27 @@ func (s *Switch) unwire(key urn.URN, r *linkRecord) error {
 		}
 	}
 	if s.fabric.handle != nil {
-		for _, port := range s.portsOf(r) {
+		for port := range s.portsOf(r) {
 			if err := s.fabric.plug(port, ""); err != nil {
 				return err
 			}
 		}
 	}
+	if err := s.stopRelay(r.Slot); err != nil {
+		return err
+	}
 	if err := removeFile(s.linkFile(r.Slot)); err != nil {
 		return err
 	}
-	delete(s.fabric.bridges, bridgeName(r.Slot))
+	parts := linkParts(r)
+	for _, name := range parts {
+		delete(s.fabric.bridges, name)
+	}
+	delete(s.built, r.Slot)
 	s.mu.Lock()
 	s.leave(r)
 	delete(s.links, key)
-	s.trash = append(s.trash, r.Slot)
+	s.trash[r.Slot] = parts
 	first := len(s.trash) == 1
 	s.mu.Unlock()
 	if first {
@@ -221,21 +241,21 @@ func (s *Switch) unwire(key urn.URN, r *linkRecord) error {
 func (s *Switch) takeOut() {
 	for {
 		s.mu.Lock()
-		slots := slices.Clone(s.trash)
+		trash := maps.Clone(s.trash)
 		s.mu.Unlock()
-		if len(slots) == 0 {
+		if len(trash) == 0 {
 			return
 		}
 		var names []string
-		for _, slot := range slots {
-			names = append(names, bridgeName(slot))
+		for _, parts := range trash {
+			names = append(names, parts...)
 		}
 		if err := s.eraseNow(names); err != nil {
 			s.log.Error("remove bridges", "err", err)
 			return
 		}
 		s.mu.Lock()
-		s.trash = slices.DeleteFunc(s.trash, func(slot int) bool { return slices.Contains(slots, slot) })
+		maps.DeleteFunc(s.trash, func(slot int, _ []string) bool { return trash[slot] != nil })
 		s.mu.Unlock()
 	}
 }

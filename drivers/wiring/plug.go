@@ -58,21 +58,19 @@ func (s *Switch) plug(n drivers.Node, ns int) error {
 		}
 		s.mu.Lock()
 		l := s.joined[endKey{n.Sliver.Canonical(), iface.Name}]
+		s.mu.Unlock()
 		bridge := ""
 		if l != nil {
-			bridge = bridgeName(l.Slot)
-		}
-		s.mu.Unlock()
-		if bridge != "" {
-			if err := s.fabric.addBridge(bridge); err != nil { // new after a reboot
+			if err := s.build(l); err != nil { // new after a reboot
 				return err
 			}
+			bridge = bridgeOf(l, drivers.End{Node: n.Sliver, Interface: iface.Name})
 		}
 		mac := iface.MAC
 		if len(mac) == 0 {
 			mac = ownMAC(n.Sliver, iface.Name)
 		}
-		if err := s.fabric.addPort(portName(r.Slot, i), portGroup(r.Slot), bridge, iface.Device, mac, ns); err != nil {
+		if err := s.fabric.addPort(portName(r.Slot, i), portIndex(r.Slot, i), portGroup(r.Slot), bridge, iface.Device, mac, ns); err != nil {
 			return fmt.Errorf("interface %s: %w", iface.Name, err)
 		}
 	}

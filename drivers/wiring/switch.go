@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"croft/drivers"
+	"croft/drivers/internal/process"
 	"croft/drivers/internal/records"
 	"croft/urn"
 )
@@ -29,6 +30,14 @@ type Config struct {
 	// and must not call the Switch.
 	Nodes func(sliver urn.URN) (drivers.Node, bool)
 
+	// Executable is the binary that is run again as relay, where the kernel
+	// cannot delay frames; it calls Init. Default: the running one.
+	Executable string
+
+	// Settle moves a process that outlives the manager to where the manager's
+	// end does not reach it: a cgroup of its own. Optional.
+	Settle func(pid int) error
+
 	Logger *slog.Logger // default: discard
 }
 
@@ -37,15 +46,23 @@ type Switch struct {
 	cfg Config
 	log *slog.Logger
 
-	netMu  sync.Mutex // guards the fabric; comes before mu
+	boot      string
+	program   *os.File
+	closing   chan struct{}
+	closeOnce sync.Once
+	tryKernel func() (kernel, error)
+
+	netMu  sync.Mutex // guards what follows; comes before mu
 	fabric fabric
+	built  map[int]bool          // slots of links whose bridges and legs are there
+	relays map[int]*relayProcess // by slot of their link
 
 	mu         sync.Mutex // guards what follows
 	links      map[urn.URN]*linkRecord
 	joined     map[endKey]*linkRecord // links by their ends
 	ports      map[urn.URN]*portRecord
-	trash      []int          // slots of links whose bridges are still to be deleted
-	background sync.WaitGroup // deletes bridges
+	trash      map[int][]string // slots of links, and what is still to be deleted of them
+	background sync.WaitGroup   // deletes bridges, waits for relays
 }
 
 // linkRecord is a link as its file has it.
@@ -77,21 +94,49 @@ func Open(cfg Config) (*Switch, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Switch{cfg: cfg, log: cfg.Logger, links: map[urn.URN]*linkRecord{}, joined: map[endKey]*linkRecord{}, ports: map[urn.URN]*portRecord{}}
+	if cfg.Executable == "" {
+		cfg.Executable = "/proc/self/exe"
+	}
+	s := &Switch{cfg: cfg, log: cfg.Logger, closing: make(chan struct{}), tryKernel: sync.OnceValues(tryKernel),
+		built: map[int]bool{}, relays: map[int]*relayProcess{}, trash: map[int][]string{}, links: map[urn.URN]*linkRecord{}, joined: map[endKey]*linkRecord{}, ports: map[urn.URN]*portRecord{}}
 	s.fabric.pin = s.in("switch")
-	if err := s.adopt(); err != nil {
+	if err := s.open(); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("wiring: %w", err)
 	}
 	return s, nil
 }
 
+func (s *Switch) open() error {
+	var err error
+	// Now, so that relays can be started also after it has been replaced by
+	// another version.
+	if s.program, err = os.Open(s.cfg.Executable); err != nil {
+		return fmt.Errorf("open the program of the relays: %w", err)
+	}
+	if s.boot, err = process.BootID(); err != nil {
+		return err
+	}
+	if err := s.adopt(); err != nil {
+		return err
+	}
+	return s.adoptRelays()
+}
+
 // Close lets go of the switch, which goes on without the manager.
 func (s *Switch) Close() error {
+	s.closeOnce.Do(func() { close(s.closing) })
 	s.background.Wait()
 	s.netMu.Lock()
 	defer s.netMu.Unlock()
+	for _, p := range s.relays {
+		p.Close()
+	}
+	clear(s.relays)
 	s.fabric.close()
+	if s.program != nil {
+		return s.program.Close()
+	}
 	return nil
 }
 
@@ -176,7 +221,9 @@ func (s *Switch) Sweep(running func(sliver urn.URN) bool) error {
 	keep := map[string]bool{}
 	var gone []*portRecord
 	for _, r := range s.links {
-		keep[bridgeName(r.Slot)] = true
+		for _, name := range linkParts(r) {
+			keep[name] = true
+		}
 	}
 	for key, r := range s.ports {
 		if !running(r.Node.Sliver) {
@@ -193,6 +240,14 @@ func (s *Switch) Sweep(running func(sliver urn.URN) bool) error {
 	if err != nil {
 		return err
 	}
+	// A relay may have ended while nobody looked.
+	for _, r := range s.wholeLinks() {
+		if s.fabric.handle != nil {
+			if err := s.build(r); err != nil {
+				s.log.Error("take over a link", "sliver", r.Link.Sliver.String(), "err", err)
+			}
+		}
+	}
 	present = slices.DeleteFunc(present, func(name string) bool { return keep[name] })
 	if len(present) > 0 {
 		if err := s.fabric.erase(present...); err != nil {
@@ -207,6 +262,18 @@ func (s *Switch) Sweep(running func(sliver urn.URN) bool) error {
 	return s.tidy()
 }
 
+func (s *Switch) wholeLinks() []*linkRecord {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []*linkRecord
+	for _, r := range s.links {
+		if r.Whole {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
 // tidy gives the fabric up when nothing is in it any more. netMu is held.
 func (s *Switch) tidy() error {
 	s.mu.Lock()
@@ -215,6 +282,7 @@ func (s *Switch) tidy() error {
 	if !empty {
 		return nil
 	}
+	clear(s.built)
 	return s.fabric.remove()
 }
 

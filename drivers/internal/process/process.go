@@ -1,4 +1,7 @@
-package namespace
+// Package process takes hold of processes that outlive the manager: nodes and
+// relays. A process is known by its PID and the time at which it began, which
+// also a manager that comes later can check.
+package process
 
 import (
 	"context"
@@ -13,17 +16,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// initProcess is a running init of a node, a child of this process or one
-// that an earlier manager has started.
-type initProcess struct {
-	pid   int
-	start uint64
+// Process is a running process, a child of this one or one that an earlier
+// manager has started.
+type Process struct {
+	PID   int
+	Start uint64        // clock ticks since boot, tells processes of one PID apart
+	Done  chan struct{} // closed when it has ended
 	fd    *os.File      // pidfd: names the process even when its PID is used again
-	done  chan struct{} // closed when it has ended
 }
 
-// bootID tells one run of the kernel from another.
-func bootID() (string, error) {
+// Close lets go of a process, which goes on.
+func (p *Process) Close() error { return p.fd.Close() }
+
+// BootID tells one run of the kernel from another.
+func BootID() (string, error) {
 	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return "", fmt.Errorf("read the boot id: %w", err)
@@ -49,14 +55,14 @@ func startTime(pid int) (uint64, error) {
 	return strconv.ParseUint(fields[starttime], 10, 64)
 }
 
-// watch takes hold of a process. When start is not 0 and the process of that
+// Watch takes hold of a process. When start is not 0 and the process of that
 // PID began at another time, the one looked for has ended.
-func watch(pid int, start uint64) (*initProcess, error) {
+func Watch(pid int, start uint64) (*Process, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if err != nil {
 		return nil, fmt.Errorf("take hold of process %d: %w", pid, err)
 	}
-	p := &initProcess{pid: pid, start: start, fd: os.NewFile(uintptr(fd), "pidfd"), done: make(chan struct{})}
+	p := &Process{PID: pid, Start: start, fd: os.NewFile(uintptr(fd), "pidfd"), Done: make(chan struct{})}
 	began, err := startTime(pid)
 	if err == nil && start != 0 && began != start {
 		err = fmt.Errorf("process %d is another one: %w", pid, os.ErrProcessDone)
@@ -65,14 +71,14 @@ func watch(pid int, start uint64) (*initProcess, error) {
 		p.fd.Close()
 		return nil, err
 	}
-	p.start = began
+	p.Start = began
 	go p.await()
 	return p, nil
 }
 
 // await waits without holding a thread, and reaps what is a child.
-func (p *initProcess) await() {
-	defer close(p.done)
+func (p *Process) await() {
+	defer close(p.Done)
 	raw, err := p.fd.SyscallConn()
 	if err != nil {
 		return
@@ -83,11 +89,12 @@ func (p *initProcess) await() {
 		return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
 	})
 	var status syscall.WaitStatus
-	syscall.Wait4(p.pid, &status, syscall.WNOHANG, nil)
+	syscall.Wait4(p.PID, &status, syscall.WNOHANG, nil)
 }
 
-func (p *initProcess) signal(s unix.Signal) error {
-	return p.control(func(fd int) error {
+// Signal sends a signal; to a process that has ended, too.
+func (p *Process) Signal(s unix.Signal) error {
+	return p.Control(func(fd int) error {
 		err := unix.PidfdSendSignal(fd, s, nil, 0)
 		if errors.Is(err, unix.ESRCH) {
 			return nil
@@ -96,7 +103,8 @@ func (p *initProcess) signal(s unix.Signal) error {
 	})
 }
 
-func (p *initProcess) control(do func(fd int) error) error {
+// Control gives do the pidfd.
+func (p *Process) Control(do func(fd int) error) error {
 	raw, err := p.fd.SyscallConn()
 	if err != nil {
 		return err
@@ -108,36 +116,37 @@ func (p *initProcess) control(do func(fd int) error) error {
 	return inner
 }
 
-func (p *initProcess) ended() bool {
+// Ended reports whether the process has ended.
+func (p *Process) Ended() bool {
 	select {
-	case <-p.done:
+	case <-p.Done:
 		return true
 	default:
 		return false
 	}
 }
 
-// end asks the process to end, for at most grace, and then makes it.
-func (p *initProcess) end(ctx context.Context, grace time.Duration) error {
+// End asks the process to end, for at most grace, and then makes it.
+func (p *Process) End(ctx context.Context, grace time.Duration) error {
 	if grace > 0 {
-		if err := p.signal(unix.SIGTERM); err != nil {
-			return fmt.Errorf("stop process %d: %w", p.pid, err)
+		if err := p.Signal(unix.SIGTERM); err != nil {
+			return fmt.Errorf("stop process %d: %w", p.PID, err)
 		}
 		timer := time.NewTimer(grace)
 		defer timer.Stop()
 		select {
-		case <-p.done:
+		case <-p.Done:
 		case <-timer.C:
 		case <-ctx.Done():
 		}
 	}
-	if !p.ended() {
-		if err := p.signal(unix.SIGKILL); err != nil {
-			return fmt.Errorf("kill process %d: %w", p.pid, err)
+	if !p.Ended() {
+		if err := p.Signal(unix.SIGKILL); err != nil {
+			return fmt.Errorf("kill process %d: %w", p.PID, err)
 		}
 	}
 	// The kernel ends all processes of the node before its init counts as
 	// ended. That takes no longer than it takes.
-	<-p.done
+	<-p.Done
 	return nil
 }

@@ -1,0 +1,57 @@
+package relay
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+// Command is the command line of a relay, after the program's name.
+func Command(pipes []Pipe) ([]string, error) {
+	data, err := json.Marshal(pipes)
+	return []string{Word, string(data)}, err
+}
+
+// Main runs a relay, whose command line after Word is args, and returns the
+// exit status of the process. It ends when it is killed.
+func Main(args []string) int {
+	if err := serve(args); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", Word, err)
+		return 1
+	}
+	return 0
+}
+
+func serve(args []string) error {
+	var pipes []Pipe
+	if len(args) != 1 {
+		return fmt.Errorf("it is started by croft itself, not by hand")
+	}
+	if err := json.Unmarshal([]byte(args[0]), &pipes); err != nil {
+		return fmt.Errorf("read the pipes: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("keep others from looking in: %w", err)
+	}
+	word := make([]byte, 1)
+	if n, err := unix.Read(SyncFD, word); n != 1 || err != nil {
+		return fmt.Errorf("the manager ended before it had noted this relay")
+	}
+	failed := make(chan error)
+	var ready sync.WaitGroup
+	for i, p := range pipes {
+		a, b := FirstFD+2*i, FirstFD+2*i+1
+		ready.Add(2)
+		go func() { failed <- newDirection(a, b, newLine(p.There)).run(ready.Done) }()
+		go func() { failed <- newDirection(b, a, newLine(p.Back)).run(ready.Done) }()
+	}
+	go func() {
+		ready.Wait()
+		unix.SendmsgN(SyncFD, word, nil, nil, unix.MSG_NOSIGNAL) // the manager may be gone
+		unix.Close(SyncFD)
+	}()
+	return <-failed
+}
