@@ -73,9 +73,12 @@ func (s *Service) reserve(ctx context.Context, grant credentials.Grant, slice ur
 		return nil, err
 	}
 	snapshot := s.Inventory()
-	compiled, err := language.Compile(ctx, document, languages.Scope{
-		Managers: snapshot.Managers(), Existing: existingNames(have), Inputs: o.Inputs,
-	})
+	scope, err := s.scope(ctx, slice, have)
+	if err != nil {
+		return nil, err
+	}
+	scope.Managers, scope.Inputs = snapshot.Managers(), o.Inputs
+	compiled, err := language.Compile(ctx, document, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -169,6 +172,24 @@ func unknownIn(have []slivers.Sliver, req *request.Request) error {
 	return nil
 }
 
+// scope is what a slice has that a document can refer to.
+func (s *Service) scope(ctx context.Context, slice urn.URN, have []slivers.Sliver) (languages.Scope, error) {
+	scope := languages.Scope{Existing: existingNames(have)}
+	for _, v := range have {
+		if v.Link != nil {
+			scope.Links = append(scope.Links, v.ClientID)
+		}
+	}
+	documents, err := s.Store.Documents(ctx, slice)
+	if err != nil {
+		return scope, err
+	}
+	for _, d := range documents {
+		scope.Documents = append(scope.Documents, languages.Document{MediaType: d.MediaType, Bytes: d.Bytes})
+	}
+	return scope, nil
+}
+
 func existingNames(have []slivers.Sliver) []languages.Existing {
 	var list []languages.Existing
 	for _, v := range have {
@@ -178,6 +199,7 @@ func existingNames(have []slivers.Sliver) []languages.Existing {
 		e := languages.Existing{Node: v.ClientID}
 		for _, i := range v.Node.Interfaces {
 			e.Interfaces = append(e.Interfaces, i.ID)
+			e.Addresses = append(e.Addresses, i.Addresses...)
 		}
 		list = append(list, e)
 	}

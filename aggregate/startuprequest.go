@@ -60,7 +60,7 @@ func equip(placed []slivers.Sliver, req *request.Request) {
 			continue
 		}
 		f := placed[i].Node
-		f.Env, f.Wanted = n.Env, n.Users
+		f.Env, f.Wanted, f.Aliases = n.Env, n.Users, n.Aliases
 		for _, p := range n.Ports {
 			f.Ports = append(f.Ports, slivers.Port{Port: p})
 		}

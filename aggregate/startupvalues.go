@@ -192,6 +192,11 @@ func (g *graph) hostLines(v *slivers.Sliver) string {
 		if name != names {
 			names += " " + name
 		}
+		for _, alias := range n.Node.Aliases {
+			if alias = label(alias); alias != name && alias != n.Node.Hostname {
+				names += " " + alias
+			}
+		}
 		var first, best string
 		for _, i := range n.Node.Interfaces {
 			l := g.linkOf(n, i.ID)

@@ -6,6 +6,7 @@ package languages
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"strings"
 
 	"croft/request"
@@ -57,6 +58,13 @@ type Scope struct {
 	// can join them.
 	Existing []Existing
 
+	// Links are the names of the links that the slice has already.
+	Links []request.ClientID
+
+	// Documents are those that the slice has already, in the order in which
+	// they came. A document may refer to what those before it define.
+	Documents []Document
+
 	// Inputs are values that the caller gave for parameters of the document
 	// (option croft_inputs of Allocate; values are strings, numbers, booleans,
 	// lists and maps).
@@ -67,6 +75,13 @@ type Scope struct {
 type Existing struct {
 	Node       request.ClientID
 	Interfaces []request.ClientID
+	Addresses  []netip.Prefix
+}
+
+// Document is one that a slice has already, of whatever language.
+type Document struct {
+	MediaType string
+	Bytes     []byte
 }
 
 // Compiled is a document understood.

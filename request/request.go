@@ -33,6 +33,8 @@ func (p Place) String() string {
 	switch {
 	case p.Line == 0:
 		return p.Path
+	case p.Path == "" && p.Column > 0:
+		return fmt.Sprintf("line %d, column %d", p.Line, p.Column)
 	case p.Path == "":
 		return fmt.Sprintf("line %d", p.Line)
 	}
@@ -90,6 +92,9 @@ type Node struct {
 	Optional bool
 	// Preemptible nodes may be taken away for those that are not.
 	Preemptible bool
+
+	// Aliases are further names by which the other nodes of the slice find it.
+	Aliases []string
 
 	Users []User // accounts that the document itself asks for; their Login is a wish
 	Env   []Variable

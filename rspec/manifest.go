@@ -25,7 +25,7 @@ type ManifestInput struct {
 
 	// Documents are the originals of the slice, in the order they came. RSpecs
 	// are annotated; slivers of documents of other kinds get elements of their
-	// own.
+	// own, and the documents come back in the extension of DocumentNamespace.
 	Documents []slivers.Document
 
 	// Slivers are those to show. Nodes and links of ours in the documents that
@@ -234,6 +234,12 @@ func (m *manifest) render() []byte {
 		}
 		element := f(root, s)
 		element.write(&content, line)
+	}
+	for i := range m.Documents {
+		if d := &m.Documents[i]; d.MediaType != MediaType {
+			original := originalFragment(root, d)
+			original.write(&content, line)
+		}
 	}
 	if content.Len() > 0 {
 		base.appendText(&base.edits, root, content.String())

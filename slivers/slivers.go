@@ -141,6 +141,9 @@ type NodeFacts struct {
 	Wanted []request.User     `json:",omitempty"` // accounts that the document asks for
 	Env    []request.Variable `json:",omitempty"` // of its steps
 	Ports  []Port             `json:",omitempty"` // reached from outside
+
+	// Aliases are further names by which the other nodes of the slice find it.
+	Aliases []string `json:",omitempty"`
 }
 
 // Login is the address that SSH clients of a node connect to.
