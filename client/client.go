@@ -232,9 +232,18 @@ func (c *Client) ListResources(ctx context.Context, creds []Credential, o ListOp
 // Allocate reserves what a request asks for; end is when it should end, zero
 // to leave that to the aggregate.
 func (c *Client) Allocate(ctx context.Context, slice urn.URN, creds []Credential, request string, end time.Time) (*Described, error) {
+	return c.AllocateWith(ctx, slice, creds, request, end, nil)
+}
+
+// AllocateWith is Allocate with values for the parameters of the request
+// (option croft_inputs).
+func (c *Client) AllocateWith(ctx context.Context, slice urn.URN, creds []Credential, request string, end time.Time, inputs map[string]any) (*Described, error) {
 	r := &reader{method: "Allocate"}
 	options := map[string]any{}
 	endOption(options, end)
+	if len(inputs) > 0 {
+		options["croft_inputs"] = inputs
+	}
 	value, err := c.call(ctx, r, slice.String(), wire(creds), request, options)
 	if err != nil {
 		return nil, err

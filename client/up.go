@@ -36,7 +36,8 @@ type UpRequest struct {
 	Credentials []Credential
 	Request     string
 	Users       []User
-	End         time.Time // zero leaves it to the aggregate
+	End         time.Time      // zero leaves it to the aggregate
+	Inputs      map[string]any // values for the parameters of the request
 }
 
 // Times between two questions to the aggregate.
@@ -66,7 +67,7 @@ func (e *FailedError) Error() string {
 func (c *Client) Up(ctx context.Context, u UpRequest, report func(Progress)) (*Described, error) {
 	report(Progress{Phase: Allocating})
 	allocated, err := retry(ctx, func() (*Described, error) {
-		return c.Allocate(ctx, u.Slice, u.Credentials, u.Request, u.End)
+		return c.AllocateWith(ctx, u.Slice, u.Credentials, u.Request, u.End, u.Inputs)
 	})
 	if err != nil {
 		return nil, err

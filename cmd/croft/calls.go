@@ -163,6 +163,7 @@ func (a *app) onSlice(c *cobra.Command, run func(cmd *cobra.Command, s *session,
 func (a *app) allocateCommand() *cobra.Command {
 	var end string
 	var raw bool
+	var values func() (map[string]any, error)
 	c := a.onSlice(&cobra.Command{
 		Use:   "allocate SLICE FILE",
 		Short: "Reserve what a request asks for (Allocate)",
@@ -180,7 +181,11 @@ provisioned. croft up does all steps at once.`,
 		if err != nil {
 			return err
 		}
-		d, err := s.Allocate(cmd.Context(), slice, creds, request, until)
+		inputs, err := values()
+		if err != nil {
+			return err
+		}
+		d, err := s.AllocateWith(cmd.Context(), slice, creds, request, until, inputs)
 		if err != nil {
 			return err
 		}
@@ -188,6 +193,7 @@ provisioned. croft up does all steps at once.`,
 	})
 	endFlag(c, &end)
 	rawFlag(c, &raw)
+	values = inputFlags(c)
 	return c
 }
 

@@ -14,7 +14,6 @@ import (
 	"croft/mapping"
 	"croft/mapping/assign"
 	"croft/mapping/solver"
-	"croft/rspec"
 	"croft/urn"
 )
 
@@ -111,7 +110,7 @@ func (a *app) mapRequest(ctx context.Context, file, request string, o mapOptions
 	if err != nil {
 		return err
 	}
-	set := languages.Set{rspec.Language{}}
+	set := a.languages()
 	language, err := set.For([]byte(document))
 	if err != nil {
 		return fmt.Errorf("map %s: %w", request, err)

@@ -81,7 +81,7 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	add(testbed, a.initCommand(), serveCommand(a), a.memberCommand(), a.sliceCommand(), a.inventoryCommand(), a.adminCommand())
 	add(experiments,
-		a.validateCommand(), a.mapCommand(), a.toscaCommand(),
+		a.validateCommand(), a.translateCommand(), a.mapCommand(), a.toscaCommand(),
 		a.versionCommand(), a.listCommand(), a.probeCommand(),
 		a.upCommand(), a.sshCommand(), a.logCommand(),
 		a.allocateCommand(), a.provisionCommand(), a.statusCommand(), a.describeCommand(),

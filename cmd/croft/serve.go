@@ -29,9 +29,8 @@ import (
 	"croft/internal/config"
 	"croft/internal/openssl"
 	"croft/inventory"
-	"croft/languages"
+	"croft/languages/radl"
 	"croft/mapping"
-	"croft/rspec"
 	"croft/slivers/sqlite"
 	"croft/urn"
 )
@@ -136,7 +135,7 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 		defer jumpAt.Close()
 	}
 	service := aggregate.New(aggregate.Config{
-		Inventory: testbed.Snapshot, Languages: languages.Set{rspec.Language{}}, Mapper: new(mapping.Optimizer),
+		Inventory: testbed.Snapshot, Languages: requestLanguages(radl.Playbooks(conf.Radl.Playbooks)), Mapper: new(mapping.Optimizer),
 		Store: store, Drivers: backends, Entrances: ports, Gateway: gatewayOf(conf, hostKey),
 		Leases: aggregate.Leases{
 			Allocated: time.Duration(conf.Leases.Allocated), AllocatedMax: min(allocatedMax, time.Duration(conf.Leases.Max)),

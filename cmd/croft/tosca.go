@@ -12,7 +12,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"go.yaml.in/yaml/v3"
 
 	"croft/internal/atomicfile"
 	"croft/languages/tosca"
@@ -31,38 +30,6 @@ To deploy one, give it to croft up like any request.`,
 	})
 	c.AddCommand(a.toscaCheckCommand(), a.toscaShowCommand(), a.toscaGraphCommand())
 	return c
-}
-
-// toscaInputs gives a command the flags that inputs come by.
-func toscaInputs(c *cobra.Command) func() (map[string]any, error) {
-	var file string
-	var single []string
-	c.Flags().StringVar(&file, "inputs", "", "`FILE` with values for inputs, YAML or JSON")
-	c.Flags().StringArrayVar(&single, "input", nil, "`NAME=VALUE` of an input; may be repeated")
-	return func() (map[string]any, error) { return readInputs(file, single) }
-}
-
-// readInputs reads values for the parameters of a document: those of a file,
-// and single ones, which go before.
-func readInputs(file string, single []string) (map[string]any, error) {
-	inputs := map[string]any{}
-	if file != "" {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("inputs: %w", err)
-		}
-		if err := yaml.Unmarshal(data, &inputs); err != nil {
-			return nil, fmt.Errorf("inputs %s: %w", file, err)
-		}
-	}
-	for _, s := range single {
-		name, value, ok := strings.Cut(s, "=")
-		if !ok || name == "" {
-			return nil, fmt.Errorf("--input %s: want NAME=VALUE", s)
-		}
-		inputs[name] = value
-	}
-	return inputs, nil
 }
 
 func (a *app) toscaRead(cmd *cobra.Command, file string, inputs map[string]any) (*model.Result, error) {
@@ -85,7 +52,7 @@ Exit status: 0 if it is valid, 1 if not. Warnings change nothing about that.`,
 		Example: "  croft tosca check service.yaml\n  croft tosca check service.csar --inputs values.yaml --json",
 		Args:    cobra.ExactArgs(1),
 	}
-	inputs := toscaInputs(c)
+	inputs := inputFlags(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		given, err := inputs()
 		if err != nil {
@@ -164,7 +131,7 @@ their requirements lead to, and the outputs. What is known only once the service
 runs is shown as unknown.`,
 		Args: cobra.ExactArgs(1),
 	}
-	inputs := toscaInputs(c)
+	inputs := inputFlags(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		given, err := inputs()
 		if err != nil {
@@ -251,7 +218,7 @@ func (a *app) toscaGraphCommand() *cobra.Command {
 		Example: "  croft tosca graph service.yaml service.svg",
 		Args:    cobra.RangeArgs(1, 2),
 	}
-	inputs := toscaInputs(c)
+	inputs := inputFlags(c)
 	c.RunE = func(cmd *cobra.Command, args []string) error {
 		given, err := inputs()
 		if err != nil {

@@ -22,6 +22,7 @@ import (
 func (a *app) upCommand() *cobra.Command {
 	var end string
 	var wait time.Duration
+	var values func() (map[string]any, error)
 	var startup bool
 	c := a.onSlice(&cobra.Command{
 		Use:   "up SLICE FILE",
@@ -46,6 +47,10 @@ and fail if one of them failed (croft log tells why).`,
 		if err != nil {
 			return err
 		}
+		inputs, err := values()
+		if err != nil {
+			return err
+		}
 		users, err := s.users()
 		if err != nil {
 			return err
@@ -56,7 +61,7 @@ and fail if one of them failed (croft log tells why).`,
 		defer cancel()
 		show := newProgress(a.errs)
 		d, err := s.Up(ctx, client.UpRequest{
-			Slice: slice, Credentials: creds, Request: request, Users: users, End: until,
+			Slice: slice, Credentials: creds, Request: request, Users: users, End: until, Inputs: inputs,
 		}, show.report)
 		if err == nil && startup {
 			err = s.AwaitStartup(ctx, urnsOf(d.Slivers), creds, show.steps)
@@ -74,6 +79,7 @@ and fail if one of them failed (croft log tells why).`,
 		return a.writeNodes(d, s.who.URN)
 	})
 	endFlag(c, &end)
+	values = inputFlags(c)
 	c.Flags().BoolVar(&startup, "wait-startup", false, "wait also until the nodes' start-up is over")
 	c.Flags().DurationVar(&wait, "wait", 10*time.Minute, "how long to wait until all is ready")
 	return c

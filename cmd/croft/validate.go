@@ -11,12 +11,12 @@ import (
 	"croft/inventory"
 	"croft/languages"
 	"croft/mapping"
-	"croft/rspec"
 	"croft/urn"
 )
 
 func (a *app) validateCommand() *cobra.Command {
 	var manager string
+	var values func() (map[string]any, error)
 	c := &cobra.Command{
 		Use:   "validate FILE",
 		Short: "Say whether a request would be understood",
@@ -46,14 +46,19 @@ with any testbed.`,
 			case testbed != nil:
 				managers = testbed.Managers()
 			}
+			inputs, err := values()
+			if err != nil {
+				return err
+			}
 			request, err := a.readRequest(args[0])
 			if err != nil {
 				return err
 			}
-			return a.validate(cmd.Context(), args[0], []byte(request), managers, testbed)
+			return a.validate(cmd.Context(), args[0], []byte(request), managers, inputs, testbed)
 		},
 	}
 	c.Flags().StringVar(&manager, "manager", "", "`URN` of the component manager that nodes are asked of")
+	values = inputFlags(c)
 	return c
 }
 
@@ -68,8 +73,12 @@ func (a *app) testbed() (*inventory.Snapshot, error) {
 
 // unplaceable tells why a request that is understood would not be given, were
 // nothing taken.
-func unplaceable(ctx context.Context, testbed *inventory.Snapshot, request []byte) ([]finding, error) {
-	compiled, err := rspec.Language{}.Compile(ctx, request, languages.Scope{Managers: testbed.Managers()})
+func (a *app) unplaceable(ctx context.Context, testbed *inventory.Snapshot, request []byte, scope languages.Scope) ([]finding, error) {
+	language, err := a.languages().For(request)
+	if err != nil {
+		return nil, err
+	}
+	compiled, err := language.Compile(ctx, request, scope)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +118,9 @@ func findings(kind string, problems []languages.Problem) []finding {
 	return out
 }
 
-func (a *app) validate(ctx context.Context, name string, request []byte, managers []urn.URN, testbed *inventory.Snapshot) error {
-	report, err := rspec.Language{}.Check(request, languages.Scope{Managers: managers})
+func (a *app) validate(ctx context.Context, name string, request []byte, managers []urn.URN, inputs map[string]any, testbed *inventory.Snapshot) error {
+	scope := languages.Scope{Managers: managers, Inputs: inputs}
+	report, err := a.check(ctx, request, scope)
 	found := []finding{}
 	var mistakes *languages.Error
 	switch {
@@ -121,7 +131,7 @@ func (a *app) validate(ctx context.Context, name string, request []byte, manager
 	default:
 		found = append(found, findings("error", report.Problems)...)
 		if testbed != nil && len(found) == 0 {
-			if found, err = unplaceable(ctx, testbed, request); err != nil {
+			if found, err = a.unplaceable(ctx, testbed, request, scope); err != nil {
 				return fmt.Errorf("validate %s: %w", name, err)
 			}
 		}

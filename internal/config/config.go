@@ -41,7 +41,16 @@ type Config struct {
 
 	Docker    Docker    `yaml:"docker"`
 	Machines  Machines  `yaml:"machines"`
+	Radl      Radl      `yaml:"radl"`
 	Simulated Simulated `yaml:"simulated"`
+}
+
+// Radl says what is done with requests in RADL.
+type Radl struct {
+	// Playbooks says what becomes of Ansible recipes, which run inside of the
+	// nodes: "image" runs them where the node's image has Ansible, "install"
+	// installs it where it has not, "refuse" refuses such requests.
+	Playbooks string `yaml:"playbooks"`
 }
 
 // PKI names the server's own certificate and key, both PEM files.
@@ -204,6 +213,7 @@ func defaults() Config {
 		Trust:    Trust{MinRSABits: 2048},
 		Log:      Log{Level: "info", Format: "text"},
 		Machines: Machines{Key: "pki/machines-key", Links: MachineLinks{Limit: Duration(2 * time.Minute)}},
+		Radl:     Radl{Playbooks: "image"},
 		Simulated: Simulated{
 			Times: SimulatedTimes{Make: Duration(2 * time.Second), Start: Duration(5 * time.Second), Stop: Duration(time.Second)},
 			Seed:  1, Faults: "faults.txt",

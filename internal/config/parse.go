@@ -181,6 +181,9 @@ func (v *validator) check(written, c *Config) {
 	v.docker(written.Docker)
 	v.machines(written.Machines)
 	v.simulated(c.Simulated)
+	if !slices.Contains([]string{"image", "install", "refuse"}, c.Radl.Playbooks) {
+		v.fail("radl.playbooks", "%q is none of image, install, refuse", c.Radl.Playbooks)
+	}
 	if !slices.Contains([]string{"debug", "info", "warn", "error"}, c.Log.Level) {
 		v.fail("log.level", "%q is none of debug, info, warn, error", c.Log.Level)
 	}

@@ -35,7 +35,7 @@ func (s *stepper) role(p *plan, a application) {
 		what := fmt.Sprintf("system %s: Ansible roles are not installed here, %s", p.name, shorten(a.name))
 		if !s.told[what] {
 			s.told[what] = true
-			s.problems = append(s.problems, problemAt(a.place, what, "put the role's tasks into the recipe"))
+			s.problems = append(s.problems, problemAt(a.place, strings.TrimPrefix(what, a.place.Path+": "), "put the role's tasks into the recipe"))
 		}
 		return
 	}
@@ -45,7 +45,7 @@ func (s *stepper) role(p *plan, a application) {
 		spec = source + ",," + name
 	}
 	if strings.HasPrefix(spec, "-") || strings.ContainsAny(spec, " \t\n") {
-		s.problems = append(s.problems, problemAt(a.place, fmt.Sprintf("system %s: %q is no role", p.name, shorten(a.name)), ""))
+		s.problems = append(s.problems, problemAt(a.place, fmt.Sprintf("%q is no role", shorten(a.name)), ""))
 		return
 	}
 	s.playbooks()

@@ -104,6 +104,7 @@ func (c *compiler) keep(p request.Place, what, hint string) {
 		return
 	}
 	c.told[what] = true
+	what = strings.TrimPrefix(what, p.Path+": ") // the place says it
 	c.warnings = append(c.warnings, languages.Problem{Place: p, What: what, Hint: hint})
 }
 

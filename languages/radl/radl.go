@@ -13,6 +13,7 @@ package radl
 import (
 	"bytes"
 	"fmt"
+	"unicode/utf8"
 
 	"croft/languages"
 	"croft/request"
@@ -38,6 +39,9 @@ func parse(document []byte, inputs map[string]any) (*Document, *Source, []langua
 	}
 	isJSON := isJSON(document)
 	s, problems := newSource(document, inputs, !isJSON)
+	if at := invalidUTF8(s.text); at >= 0 {
+		problems = append(problems, languages.Problem{Place: s.Place(at), What: "a byte that is no UTF-8"})
+	}
 	if len(problems) > 0 {
 		return nil, s, problems
 	}
@@ -49,6 +53,20 @@ func parse(document []byte, inputs map[string]any) (*Document, *Source, []langua
 	}
 	problems = append(problems, s.check(d, len(problems) == 0)...)
 	return d, s, problems
+}
+
+// invalidUTF8 is where a text stops to be UTF-8; -1 if it does not.
+func invalidUTF8(text []byte) int {
+	if utf8.Valid(text) {
+		return -1
+	}
+	for i := 0; ; {
+		r, n := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && n <= 1 {
+			return i
+		}
+		i += n
+	}
 }
 
 // isJSON reports whether a document is meant to be in the JSON form.

@@ -98,7 +98,7 @@ func (c *compiler) at(p *plan, f *Feature) request.Place {
 
 func (c *compiler) refuseIn(p *plan, f *Feature, what, hint string) {
 	if len(c.problems) < maxProblems {
-		c.problems = append(c.problems, problemAt(c.at(p, f), fmt.Sprintf("system %s: %s", p.name, what), hint))
+		c.problems = append(c.problems, problemAt(c.at(p, f), what, hint))
 	}
 }
 
