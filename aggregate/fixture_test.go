@@ -20,6 +20,7 @@ import (
 
 	"croft/credentials"
 	"croft/drivers"
+	"croft/drivers/namespace"
 	"croft/drivers/simulated"
 	"croft/federation"
 	"croft/internal/openssl"
@@ -86,9 +87,10 @@ type noEntrances struct {
 	mu   sync.Mutex
 	next int
 	open map[urn.URN]slivers.Login
+	dial map[urn.URN]func(context.Context) (net.Conn, error)
 }
 
-func (e *noEntrances) Open(_ context.Context, node urn.URN, port int, _ func(context.Context) (net.Conn, error)) (slivers.Login, error) {
+func (e *noEntrances) Open(_ context.Context, node urn.URN, port int, dial func(context.Context) (net.Conn, error)) (slivers.Login, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if l, ok := e.open[node.Canonical()]; ok {
@@ -99,7 +101,7 @@ func (e *noEntrances) Open(_ context.Context, node urn.URN, port int, _ func(con
 		port = 22000 + e.next
 	}
 	l := slivers.Login{Host: "127.0.0.1", Port: port}
-	e.open[node.Canonical()] = l
+	e.open[node.Canonical()], e.dial[node.Canonical()] = l, dial
 	return l, nil
 }
 
@@ -116,6 +118,7 @@ var shared struct {
 }
 
 func TestMain(m *testing.M) {
+	namespace.Init()
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "croft-aggregate-test-*")
 		if err != nil {
@@ -144,13 +147,25 @@ type bed struct {
 	store      slivers.Store
 	driver     *simulated.Driver
 	entrances  *noEntrances
+	inventory  string
+	languages  languages.Set
+	drivers    map[string]drivers.Driver
 	*Service
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
+	b := newStoppedBed(t)
+	b.start()
+	return b
+}
+
+// newStoppedBed makes a bed whose service is still to be started.
+func newStoppedBed(t *testing.T) *bed {
+	t.Helper()
 	b := &bed{t: t, federation: shared.federation, dir: shared.dir, clock: &testClock{now: time.Now().Truncate(time.Second)},
-		entrances: &noEntrances{open: map[urn.URN]slivers.Login{}}}
+		entrances: &noEntrances{open: map[urn.URN]slivers.Login{}, dial: map[urn.URN]func(context.Context) (net.Conn, error){}},
+		inventory: testInventory, languages: languages.Set{rspec.Language{}}}
 	var err error
 	if b.trust, err = credentials.OpenTrust(filepath.Join(b.dir, "trusted"), credentials.TrustOptions{Now: b.clock.Now}); err != nil {
 		t.Fatal(err)
@@ -163,21 +178,21 @@ func newBed(t *testing.T) *bed {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { b.store.Close() })
-	b.start()
+	b.drivers = map[string]drivers.Driver{"simulated": reachable{b.driver}}
 	return b
 }
 
 // start makes a service on the bed's store and driver, as a restart does.
 func (b *bed) start() {
 	b.t.Helper()
-	snapshot, err := inventory.Parse([]byte(testInventory), "inventory.yaml")
+	snapshot, err := inventory.Parse([]byte(b.inventory), "inventory.yaml")
 	if err != nil {
 		b.t.Fatal(err)
 	}
 	var logged bytes.Buffer
 	b.Service = New(Config{
-		Inventory: func() *inventory.Snapshot { return snapshot }, Languages: languages.Set{rspec.Language{}}, Mapper: new(mapping.Optimizer),
-		Store: b.store, Drivers: map[string]drivers.Driver{"simulated": reachable{b.driver}}, Entrances: b.entrances,
+		Inventory: func() *inventory.Snapshot { return snapshot }, Languages: b.languages, Mapper: new(mapping.Optimizer),
+		Store: b.store, Drivers: b.drivers, Entrances: b.entrances,
 		Leases: Leases{Allocated: 10 * time.Minute, AllocatedMax: 2 * time.Hour, Provisioned: 24 * time.Hour, ProvisionedMax: 7 * 24 * time.Hour},
 		Clock:  b.clock.Now, Random: rand.Reader, Log: slog.New(slog.NewTextHandler(&lockedWriter{w: &logged}, nil)),
 	})

@@ -10,6 +10,7 @@ import (
 	"croft/request"
 	"croft/slivers"
 	"croft/startup"
+	"croft/urn"
 )
 
 // attend sees to one step until it ends: begins a new attempt, or watches the
@@ -32,7 +33,7 @@ func (k *starter) attend(g *graph, id slivers.StepID, begin bool) {
 		defer k.all.Done()
 		defer cancel()
 		err := k.see(ctx, g, v, st, begin)
-		if err != nil && k.service.ctx.Err() == nil {
+		if err != nil && !errors.Is(err, errNodeDown) && k.service.ctx.Err() == nil {
 			k.service.Log.Error("running a step", "slice", v.Slice.String(), "sliver", v.URN.String(), "step", string(st.Name), "error", err)
 		}
 		k.mu.Lock()
@@ -109,11 +110,33 @@ func (k *starter) see(ctx context.Context, g *graph, v slivers.Sliver, st sliver
 	case ctx.Err() != nil:
 		return nil // the aggregate stops; the step goes on
 	case errors.Is(err, drivers.ErrNotRunning), errors.Is(err, drivers.ErrNotFound):
-		return nil // seen to again when the node has been started
+		return errNodeDown
 	case err != nil:
 		end = ending{reason: err.Error()}
 	}
+	if end.reason != "" || st.Kind == slivers.StepService {
+		// What ends because its node is stopped is begun again with the node.
+		if up, err := s.isUp(ctx, &st); err != nil {
+			return err
+		} else if !up {
+			return errNodeDown
+		}
+	}
 	return s.endStep(ctx, &st, end)
+}
+
+// errNodeDown says that a step is to be seen to when its node runs again.
+var errNodeDown = errors.New("the node does not run")
+
+// isUp reports whether the node of a step still runs as it did when the step
+// began.
+func (s *Service) isUp(ctx context.Context, st *slivers.Step) (bool, error) {
+	found, err := s.Store.Find(ctx, []urn.URN{st.Sliver})
+	if err != nil || len(found) == 0 {
+		return false, err
+	}
+	v := &found[0]
+	return takesSteps(v) && v.Node.Made == st.Made && v.Node.Boots == st.Boot, nil
 }
 
 // changeStep changes one step, if it is still there.
