@@ -139,7 +139,7 @@ func (d *Driver) open() error {
 	if err := os.MkdirAll(d.intents(), 0o700); err != nil {
 		return fmt.Errorf("state directory: %w", err)
 	}
-	if d.wires, err = wiring.Open(wiring.Config{Dir: d.cfg.Dir, Nodes: d.lookup, Logger: d.log}); err != nil {
+	if d.wires, err = wiring.Open(wiring.Config{Dir: d.cfg.Dir, Nodes: d.lookup, Executable: d.cfg.Executable, Logger: d.log}); err != nil {
 		return err
 	}
 	var all sync.WaitGroup

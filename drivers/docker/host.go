@@ -148,7 +148,7 @@ func (d *Driver) openHost(conf Host) (*host, error) {
 	case "tcp":
 		// Whoever reaches the port is root of the host.
 		if conf.TLS.Authority == "" || conf.TLS.Certificate == "" || conf.TLS.Key == "" {
-			return nil, errors.New("Docker by TCP needs TLS: an authority, a certificate and a key")
+			return nil, errors.New("reaching Docker by TCP needs TLS, with an authority, a certificate and a key")
 		}
 		options = append(options, client.WithHost("tcp://"+u.Host), client.WithTLSClientConfig(conf.TLS.Authority, conf.TLS.Certificate, conf.TLS.Key))
 	case "ssh":
@@ -190,7 +190,7 @@ func (h *host) saw(err error) error {
 		h.ill = err
 	}
 	if err != nil {
-		return fmt.Errorf("Docker host %s: %w", h.Name, err)
+		return fmt.Errorf("on Docker host %s: %w", h.Name, err)
 	}
 	return nil
 }

@@ -43,7 +43,7 @@ func (d *Driver) image(ctx context.Context, h *host, name string) (*image, error
 		}
 	}
 	if errdefs.IsNotFound(err) && !d.cfg.Pull {
-		return nil, fmt.Errorf("Docker host %s has no image %q (docker pull or docker import it there, or set docker.pull)", h.Name, name)
+		return nil, fmt.Errorf("on Docker host %s: no image %q (docker pull or docker import it there, or set docker.pull)", h.Name, name)
 	}
 	if err := h.saw(err); err != nil {
 		return nil, fmt.Errorf("image %q: %w", name, err)

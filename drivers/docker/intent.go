@@ -91,7 +91,7 @@ func (d *Driver) undo(ctx context.Context, h *host, i intent) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("Docker host %s: wait for container %s, which is being created: %w", h.Name, i.Name, ctx.Err())
+			return fmt.Errorf("wait on Docker host %s for container %s, which is being created: %w", h.Name, i.Name, ctx.Err())
 		case <-time.After(intentPause):
 		}
 	}

@@ -23,7 +23,7 @@ var errElsewhere = errors.New("its processes are not of this machine (Docker in 
 
 // farLinks says why a host's containers get no links.
 func (h *host) farLinks() error {
-	return fmt.Errorf("Docker host %s is another machine, and the driver docker makes links between containers of this machine only", h.Name)
+	return fmt.Errorf("on Docker host %s, which is another machine: the driver docker makes links between containers of this machine only", h.Name)
 }
 
 // Connect implements drivers.Driver.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -60,12 +61,13 @@ func hostAt(socket string) docker.Host { return docker.Host{Name: "test", Addres
 // engine is a Docker engine of the test's own: socket, data, and nothing of the
 // host's networks.
 type engine struct {
-	dir    string
-	cmd    *exec.Cmd
-	api    *client.Client
-	log    bytes.Buffer
-	images map[string]error
-	ended  chan struct{}
+	dir     string
+	cmd     *exec.Cmd
+	api     *client.Client
+	log     bytes.Buffer
+	address string // where it listens by TCP with TLS
+	images  map[string]error
+	ended   chan struct{}
 }
 
 // The engine of all tests, once one has asked for it, or why there is none.
@@ -94,7 +96,17 @@ func startEngine() (*engine, error) {
 		return nil, err
 	}
 	e := &engine{dir: dir, images: map[string]error{}, ended: make(chan struct{})}
-	e.cmd = exec.Command(path, "--data-root", dir+"/data", "--exec-root", dir+"/run", "--pidfile", dir+"/pid",
+	if err := writePKI(dir + "/pki"); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	e.address = l.Addr().String()
+	l.Close()
+	e.cmd = exec.Command(path, "--host", "tcp://"+e.address, "--tlsverify", "--tlscacert", dir+"/pki/ca.pem",
+		"--tlscert", dir+"/pki/server.pem", "--tlskey", dir+"/pki/server-key.pem", "--data-root", dir+"/data", "--exec-root", dir+"/run", "--pidfile", dir+"/pid",
 		"--host", "unix://"+e.socket(), "--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false",
 		"--userland-proxy=false", "--group", "root", "--config-file", dir+"/daemon.json", "--shutdown-timeout", "1")
 	e.cmd.Stdout, e.cmd.Stderr = &e.log, &e.log

@@ -100,16 +100,17 @@ func (d *Driver) makeNode(ctx context.Context, want drivers.Node) error {
 	if err := nodecheck.Node(want, img.accounts); err != nil {
 		return err
 	}
-	old, err := d.find(ctx, want.Sliver)
-	switch {
-	case err == nil && old.whole:
-		return nil
-	case err == nil:
-		if err := d.removeNode(ctx, old); err != nil {
+	old, err := d.nodes(ctx, h, &want.Sliver)
+	if err != nil {
+		return err
+	}
+	for _, n := range old {
+		if n.whole {
+			return nil
+		}
+		if err := d.removeNode(ctx, n); err != nil {
 			return fmt.Errorf("remove what was half-made: %w", err)
 		}
-	case !errors.Is(err, drivers.ErrNotFound):
-		return err
 	}
 	h.shared.RLock()
 	defer h.shared.RUnlock()

@@ -103,7 +103,7 @@ func (d *Driver) nodeOf(h *host, c container.Summary) (*node, error) {
 		n.name = strings.TrimPrefix(c.Names[0], "/")
 	}
 	if err := json.Unmarshal([]byte(c.Labels[labelNode]), &n.rec); err != nil {
-		return nil, fmt.Errorf("Docker host %s: container %s: label %s: %w (remove the container by hand)", h.Name, n.name, labelNode, err)
+		return nil, fmt.Errorf("on Docker host %s: container %s: label %s: %w (remove the container by hand)", h.Name, n.name, labelNode, err)
 	}
 	n.whole = n.name == d.containerName(n.rec.Node) && c.State != container.StateDead && c.State != container.StateRemoving
 	return n, nil

@@ -29,7 +29,7 @@ const sshTime = 20 * time.Second
 
 func newTunnel(u *url.URL, conf SSH) (*tunnel, error) {
 	if conf.Key == "" || conf.KnownHosts == "" {
-		return nil, errors.New("Docker by SSH needs a key and the host's keys (known_hosts)")
+		return nil, errors.New("reaching Docker by SSH needs a key and the host's keys (known_hosts)")
 	}
 	data, err := os.ReadFile(conf.Key)
 	if err != nil {
