@@ -23,6 +23,9 @@ const (
 	UpdateUsers         Action = "geni_update_users"
 	UpdatingUsersCancel Action = "geni_updating_users_cancel"
 	UpdateUsersCancel   Action = "geni_update_users_cancel"
+	// RerunStartup tries again what failed of the start-up of nodes, and what
+	// was skipped for it. It is Croft's own.
+	RerunStartup Action = "croft_rerun_startup"
 )
 
 // ActOptions are what Act can be told.
@@ -51,10 +54,10 @@ func (s *Service) act(ctx context.Context, p *credentials.Principal, t Target, a
 	}
 	defer unlock()
 	switch action {
-	case Start, Stop, Restart, UpdateUsers, UpdatingUsersCancel, UpdateUsersCancel:
+	case Start, Stop, Restart, UpdateUsers, UpdatingUsersCancel, UpdateUsersCancel, RerunStartup:
 	default:
-		return nil, refuse(Unsupported, "%q is no action of this aggregate: it has %s, %s, %s, %s, %s", action,
-			Start, Stop, Restart, UpdateUsers, UpdatingUsersCancel)
+		return nil, refuse(Unsupported, "%q is no action of this aggregate: it has %s, %s, %s, %s, %s, %s", action,
+			Start, Stop, Restart, UpdateUsers, UpdatingUsersCancel, RerunStartup)
 	}
 	users, err := cleanUsers(o.Users)
 	if err != nil {
@@ -108,6 +111,11 @@ func (s *Service) act(ctx context.Context, p *credentials.Principal, t Target, a
 	if err != nil {
 		return nil, err
 	}
+	if action == RerunStartup {
+		if err := s.rerun(ctx, t.Slice, picked); err != nil {
+			return nil, err
+		}
+	}
 	s.working.kick(t.Slice)
 	for i, v := range picked {
 		outcomes = append(outcomes, Outcome{Sliver: v, Err: refused[i]})
@@ -150,6 +158,8 @@ func begin(v *slivers.Sliver, action Action, users []request.User) *Error {
 		return refuse(kind, "%s is not possible while the sliver is %s", action, v.Operational)
 	}
 	switch action {
+	case RerunStartup:
+		return nil
 	case Start:
 		switch v.Operational {
 		case slivers.NotReady:

@@ -24,6 +24,9 @@ const (
 	stepsAtOnce = 16
 	// stepLimit is how long a step may take that says nothing else.
 	stepLimit = time.Hour
+	// roundAgain and nodeAgain are when one looks again after a failure of the
+	// aggregate's own, and at a node that was found down.
+	roundAgain, nodeAgain = 5 * time.Second, time.Second
 	// stepTries is how often a node is asked that does not do as it is told.
 	stepTries = 5
 )
@@ -69,7 +72,7 @@ func (k *starter) kick(slice urn.URN) {
 		for again := true; again; {
 			if err := k.round(k.service.ctx, slice); err != nil && k.service.ctx.Err() == nil {
 				k.service.Log.Error("running a start-up graph", "slice", slice.String(), "error", err)
-				k.later(slice)
+				k.later(slice, roundAgain)
 			}
 			k.mu.Lock()
 			again = k.rounds[slice] && k.service.ctx.Err() == nil
@@ -83,8 +86,9 @@ func (k *starter) kick(slice urn.URN) {
 	}()
 }
 
-func (k *starter) later(slice urn.URN) {
-	timer := time.AfterFunc(retryFirst*10, func() { k.kick(slice) })
+// later kicks the slice after a while.
+func (k *starter) later(slice urn.URN, after time.Duration) {
+	timer := time.AfterFunc(after, func() { k.kick(slice) })
 	context.AfterFunc(k.service.ctx, func() { timer.Stop() })
 }
 
@@ -253,6 +257,32 @@ func (k *starter) note(ctx context.Context, g *graph, plan startup.Plan) (change
 		return nil
 	})
 	return len(plan.Skip)+len(plan.Reset) > 0, err
+}
+
+// rerun has the steps of some slivers tried again that failed or were skipped.
+func (s *Service) rerun(ctx context.Context, slice urn.URN, list []slivers.Sliver) error {
+	of := map[urn.URN]bool{}
+	for _, v := range list {
+		of[v.URN.Canonical()] = true
+	}
+	steps, err := s.Store.Steps(ctx, slice)
+	if err != nil {
+		return err
+	}
+	var ids []slivers.StepID
+	for _, st := range steps {
+		if of[st.Sliver.Canonical()] && (st.State == slivers.StepFailed || st.State == slivers.StepSkipped) {
+			ids = append(ids, st.ID)
+		}
+	}
+	return s.Store.UpdateSteps(ctx, ids, func(held []*slivers.Step) error {
+		for _, st := range held {
+			if st.State == slivers.StepFailed || st.State == slivers.StepSkipped {
+				*st = afresh(st)
+			}
+		}
+		return nil
+	})
 }
 
 // afresh is a step as if it had never been begun. Attempts go on counting: what

@@ -39,11 +39,14 @@ func (k *starter) attend(g *graph, id slivers.StepID, begin bool) {
 		k.mu.Lock()
 		delete(k.watched, id)
 		k.mu.Unlock()
-		if err != nil {
-			k.later(v.Slice)
-			return
+		switch {
+		case errors.Is(err, errNodeDown):
+			k.later(v.Slice, nodeAgain)
+		case err != nil:
+			k.later(v.Slice, roundAgain)
+		default:
+			k.kick(v.Slice)
 		}
-		k.kick(v.Slice)
 	}()
 }
 
@@ -257,6 +260,12 @@ func (j *stepJob) once(ctx context.Context) (ending, error) {
 			return ending{}, err
 		}
 		j.fresh = r.Life == startup.None
+	}
+	if j.fresh && j.step.Attempt > 1 {
+		// What the attempt before has left must not get in this one's way.
+		if err := j.node.End(ctx, startup.Attempt{Step: j.step.Name, Number: j.step.Attempt - 1}); err != nil {
+			return ending{}, err
+		}
 	}
 	if j.fresh {
 		for _, f := range j.task.Files {

@@ -29,8 +29,8 @@ var help = map[string]about{
 		"Options: geni_best_effort, croft_output (also what the steps have written), croft_console (also the nodes' consoles).", sig("array", "array", "struct")},
 	"Describe": {"Describe(urns, credentials, options): the manifest and states of slivers. Options: geni_rspec_version, geni_compressed.",
 		sig("array", "array", "struct")},
-	"PerformOperationalAction": {"PerformOperationalAction(urns, credentials, action, options): geni_start, geni_stop, geni_restart, or geni_update_users " +
-		"with the option geni_users. Option: geni_best_effort.", sig("array", "array", "string", "struct")},
+	"PerformOperationalAction": {"PerformOperationalAction(urns, credentials, action, options): geni_start, geni_stop, geni_restart, geni_update_users " +
+		"with the option geni_users, or croft_rerun_startup, which tries again what failed of the nodes' start-up. Option: geni_best_effort.", sig("array", "array", "string", "struct")},
 	"Renew": {"Renew(urns, credentials, expiration_time, options): have slivers expire at another time. Options: geni_extend_alap, geni_best_effort.",
 		sig("array", "array", "string", "struct")},
 	"Delete":   {"Delete(urns, credentials, options): give slivers back. Option: geni_best_effort.", sig("array", "array", "struct")},
@@ -60,8 +60,8 @@ var helpFAA = map[string]about{
 		"Options: :best_effort, croft_output (also what the steps have written), croft_console (also the nodes' consoles).", sig("array", "array", "struct")},
 	"Describe": {"Describe(urns, credentials, rspec_version, options): the manifest and states of slivers. Option: :compressed.",
 		sig("array", "array", "struct", "struct")},
-	"PerformOperationalAction": {"PerformOperationalAction(urns, credentials, action, options): :start, :stop, :restart, or :update_users " +
-		"with the option :users. Option: :best_effort.", sig("array", "array", "string", "struct")},
+	"PerformOperationalAction": {"PerformOperationalAction(urns, credentials, action, options): :start, :stop, :restart, :update_users " +
+		"with the option :users, or croft_rerun_startup, which tries again what failed of the nodes' start-up. Option: :best_effort.", sig("array", "array", "string", "struct")},
 	"Renew": {"Renew(urns, credentials, end_time, options): have slivers expire at another time. Options: :extend_alap, :best_effort.",
 		sig("array", "array", "string", "struct")},
 	"Delete": {"Delete(urns, credentials, options): give slivers back. Option: :best_effort.", sig("array", "array", "struct")},

@@ -308,10 +308,11 @@ func (a *app) actionCommand() *cobra.Command {
 		Short: "Start, stop or restart a slice's slivers (PerformOperationalAction)",
 		Long: `Do an operational action on all slivers of the slice: geni_start, geni_stop,
 geni_restart, geni_update_users (which gives the nodes the member's SSH key as it
-is now), or what else the aggregate's advertisement names.`,
+is now), croft_rerun_startup (which tries again what failed of the nodes'
+start-up, at aggregates that are Crofts), or what else the aggregate's advertisement names.`,
 		Example:   "  croft action exp1 geni_restart",
 		Args:      cobra.ExactArgs(2),
-		ValidArgs: []string{"geni_start", "geni_stop", "geni_restart", "geni_update_users"},
+		ValidArgs: []string{"geni_start", "geni_stop", "geni_restart", "geni_update_users", "croft_rerun_startup"},
 	}, func(cmd *cobra.Command, s *session, slice urn.URN, creds []client.Credential, args []string) error {
 		var o client.ActionOptions
 		if args[1] == "geni_update_users" {

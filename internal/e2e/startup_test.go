@@ -66,3 +66,57 @@ func TestStartup(t *testing.T) {
 		t.Errorf("the console of a is %q", got)
 	}
 }
+
+// Killed in the middle of a step, the server finds it again: it runs once,
+// also if it ends while there is no server.
+func TestKillInStartup(t *testing.T) {
+	t.Parallel()
+	b := newTestbed(t)
+	b.slice("exp1")
+	file := b.document("request.rspec", startupHead+`
+<node client_id="a"><sliver_type name="namespace"/><services>
+  <execute shell="sh" command="echo run &gt;&gt; $HOME/first; while [ ! -e $HOME/go ]; do sleep 0.1; done; echo over"/>
+  <execute shell="sh" command="echo run &gt;&gt; $HOME/second; cat $HOME/first $HOME/second"/>
+ </services></node></rspec>`)
+	b.must("up", "exp1", file)
+	running := func() bool { return strings.Contains(b.must("log", "exp1", "a"), "a-execute-1  running") }
+	b.await("the first step to run", running)
+	b.kill()
+	b.start()
+	if !running() {
+		t.Errorf("after kill -9:\n%s", b.must("log", "exp1", "a"))
+	}
+	b.kill()
+	b.start()
+	b.must("ssh", "exp1", "a", "--", "touch", "go")
+	b.kill() // soon after, or before, the step has ended
+	b.start()
+	b.await("both steps to end", func() bool { return strings.Count(b.must("log", "exp1", "a"), " done ") == 2 })
+	if got := b.must("log", "exp1", "a", "--step", "a-execute-1"); got != "over\n" {
+		t.Errorf("the first step wrote %q", got)
+	}
+	if got := b.must("log", "exp1", "a", "--step", "a-execute-2"); got != "run\nrun\n" {
+		t.Errorf("the steps ran so often: %q", got)
+	}
+}
+
+// A failed step can be tried again.
+func TestRerunStartup(t *testing.T) {
+	t.Parallel()
+	b := newTestbed(t)
+	b.slice("exp1")
+	file := b.document("request.rspec", startupHead+`
+<node client_id="a"><sliver_type name="namespace"/><services>
+  <install url="file:///var/tmp/none.tgz" install_path="/local"/>
+  <execute shell="sh" command="cat /local/f"/>
+ </services></node></rspec>`)
+	if r := b.croft("up", "exp1", file, "--wait-startup"); r.status == 0 || !strings.Contains(r.err, "No such file") {
+		t.Fatalf("up ended with %d: %s", r.status, r.err)
+	}
+	b.must("ssh", "exp1", "a", "--", "cd /tmp && echo installed > f && tar czf /var/tmp/none.tgz f")
+	b.must("action", "exp1", "croft_rerun_startup")
+	b.await("both steps to end", func() bool { return strings.Count(b.must("log", "exp1", "a"), " done ") == 2 })
+	if got := b.must("log", "exp1", "a", "--step", "a-execute-1"); got != "installed\n" {
+		t.Errorf("the second step wrote %q", got)
+	}
+}
