@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"croft/client"
+	"croft/drivers/ssh/sshtest"
 	"croft/urn"
 )
 
@@ -37,6 +38,7 @@ var program struct {
 }
 
 func TestMain(m *testing.M) {
+	sshtest.Init()
 	status := m.Run()
 	if program.dir != "" {
 		os.RemoveAll(program.dir)
