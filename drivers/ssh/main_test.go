@@ -106,6 +106,7 @@ type setup struct {
 	Dir, KeyFile string
 	Machines     []ssh.Machine
 	Links        ssh.Links
+	Answer       time.Duration // 0 for the tests' usual one
 }
 
 func (s setup) open(log *slog.Logger) (*ssh.Driver, error) {
@@ -113,9 +114,13 @@ func (s setup) open(log *slog.Logger) (*ssh.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
+	answer := s.Answer
+	if answer == 0 {
+		answer = 5 * time.Second
+	}
 	return ssh.New(ssh.Config{
 		Dir: s.Dir, Manager: manager, Key: key, Machines: func() []ssh.Machine { return s.Machines }, Links: s.Links,
-		Poll: 20 * time.Millisecond, SoftLimit: 3 * time.Second, Answer: 5 * time.Second, Logger: log,
+		Poll: 20 * time.Millisecond, SoftLimit: 3 * time.Second, Answer: answer, Logger: log,
 	})
 }
 

@@ -11,6 +11,8 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -186,4 +188,59 @@ func newKey(comment string) (ssh.Signer, []byte, error) {
 		return nil, nil, err
 	}
 	return signer, pem.EncodeToMemory(block), nil
+}
+
+// Reimager is a command that puts machines of the lab back to what they were
+// at first.
+type Reimager struct {
+	Command []string
+
+	mu    sync.Mutex
+	asked []string
+	fail  bool
+}
+
+// Asked lists the runs of the command: machine and image.
+func (r *Reimager) Asked() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return append([]string(nil), r.asked...)
+}
+
+// Fail has further runs fail, or not.
+func (r *Reimager) Fail(fail bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fail = fail
+}
+
+// Reimager makes such a command. It works until the test ends.
+func (l *Lab) Reimager(t testing.TB) *Reimager {
+	t.Helper()
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("SKIPPED: curl is not installed (apt-get install curl)")
+	}
+	r := &Reimager{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		name, image := q.FormValue("host"), q.FormValue("image")
+		r.mu.Lock()
+		r.asked = append(r.asked, name+" "+image)
+		fail := r.fail
+		r.mu.Unlock()
+		l.mu.Lock()
+		m := l.machines[name]
+		l.mu.Unlock()
+		if fail || m == nil {
+			http.Error(w, "the image server is out of order", http.StatusInternalServerError)
+			return
+		}
+		if err := m.Reimage(); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprintf(w, "%s has image %q\n", name, image)
+	}))
+	t.Cleanup(server.Close)
+	r.Command = []string{"/bin/sh", "-c", `curl -sS --fail-with-body -d "host=$CROFT_HOST" --data-urlencode "image=$CROFT_IMAGE" ` + server.URL}
+	return r
 }

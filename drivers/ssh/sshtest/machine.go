@@ -418,6 +418,9 @@ func (m *Machine) Changes() []string {
 	return list
 }
 
+// Rebase takes the machine as it is for what it was when it was made.
+func (m *Machine) Rebase() { m.base = m.state() }
+
 // ownAccounts are where the driver's accounts have their user ids.
 const ownAccounts = 20000
 
@@ -488,4 +491,23 @@ func (m *Machine) close() error {
 		return nil
 	}
 	return ip("netns", "del", m.netns)
+}
+
+// Run runs a script on the machine as root, with the manager's key.
+func (m *Machine) Run(script string) (string, error) {
+	c, err := ssh.Dial("tcp", m.door.Addr().String(), &ssh.ClientConfig{
+		User: "root", Auth: []ssh.AuthMethod{ssh.PublicKeys(m.lab.Key)}, HostKeyCallback: ssh.FixedHostKey(m.hostKey.PublicKey()),
+		Timeout: 20 * time.Second,
+	})
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	s, err := c.NewSession()
+	if err != nil {
+		return "", err
+	}
+	defer s.Close()
+	out, err := s.CombinedOutput(script)
+	return strings.TrimSpace(string(out)), err
 }
