@@ -126,16 +126,21 @@ func (s *Service) placeAndReserve(ctx context.Context, alone bool, snapshot *inv
 		s.placing.RLock()
 		defer s.placing.RUnlock()
 	}
+	whole, more, err := extend(have, req)
+	if err != nil {
+		return nil, err
+	}
 	occupancy := s.Store.Occupancy()
-	occupancy.Existing = existingNodes(have)
-	placed, err := s.place(snapshot, occupancy, req, document.Slice, now, expires, have)
+	occupancy.Existing = existingNodes(have, more)
+	placed, extensions, err := s.place(snapshot, occupancy, whole, document.Slice, now, expires, have, more)
 	if err != nil {
 		return nil, err
 	}
 	equip(placed, req)
 	steps, tasks := placedSteps(steps, req.Steps, placed, have)
 	return placed, s.Store.Reserve(ctx, slivers.Reservation{
-		Slice: document.Slice, Slivers: placed, Mapped: occupancy.Version, Document: document, Steps: steps, Tasks: tasks,
+		Slice: document.Slice, Slivers: placed, Mapped: occupancy.Version, Document: document,
+		Extensions: extensions, Steps: steps, Tasks: tasks,
 	})
 }
 
@@ -165,7 +170,7 @@ func unknownIn(have []slivers.Sliver, req *request.Request) error {
 		}
 	}
 	for _, l := range req.Links {
-		if taken[l.ID] {
+		if taken[l.ID] && !l.Existing {
 			return clash(l.ID, l.Place)
 		}
 	}
@@ -206,11 +211,13 @@ func existingNames(have []slivers.Sliver) []languages.Existing {
 	return list
 }
 
-func existingNodes(have []slivers.Sliver) []mapping.ExistingNode {
+// existingNodes are the nodes of a slice as a mapping sees them: their
+// interfaces to links that get more ends are open.
+func existingNodes(have []slivers.Sliver, more extended) []mapping.ExistingNode {
 	type end struct{ node, iface request.ClientID }
 	linked := map[end]bool{}
 	for _, v := range have {
-		if v.Link != nil {
+		if v.Link != nil && more[v.ClientID] == nil {
 			for _, e := range v.Link.Ends {
 				linked[end{e.Node, e.Interface}] = true
 			}
@@ -232,15 +239,16 @@ func existingNodes(have []slivers.Sliver) []mapping.ExistingNode {
 	return list
 }
 
-// place maps a request and makes slivers of the placement.
-func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupancy, req *request.Request, slice urn.URN, now, expires time.Time, have []slivers.Sliver) ([]slivers.Sliver, error) {
+// place maps a request and makes slivers of the placement, and ends of the
+// links that get more of them.
+func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupancy, req *request.Request, slice urn.URN, now, expires time.Time, have []slivers.Sliver, more extended) ([]slivers.Sliver, []slivers.Extension, error) {
 	var seed [8]byte
 	if _, err := io.ReadFull(s.Random, seed[:]); err != nil {
-		return nil, fmt.Errorf("drawing a seed: %w", err)
+		return nil, nil, fmt.Errorf("drawing a seed: %w", err)
 	}
 	placement, err := s.Mapper.Map(s.inService(snapshot), occupancy, req, mapping.Options{Seed: binary.LittleEndian.Uint64(seed[:]), Slice: slice})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	nodes := map[request.ClientID]*slivers.Sliver{}
 	for i := range have {
@@ -263,17 +271,17 @@ func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupanc
 	for _, n := range placement.Nodes {
 		v, err := add(slivers.Node, n.Node)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if v.Node, err = nodeFacts(snapshot, slice, n); err != nil {
 			e := refuse(Internal, "%w", err)
 			e.Item = string(n.Node)
-			return nil, e
+			return nil, nil, e
 		}
 		if _, ok := s.Drivers[v.Node.Driver]; !ok {
 			e := refuse(Unsupported, "sliver type %s needs the driver %q, which is not running here", n.SliverType, v.Node.Driver)
 			e.Item = string(n.Node)
-			return nil, e
+			return nil, nil, e
 		}
 		nodes[n.Node] = v
 	}
@@ -281,16 +289,20 @@ func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupanc
 	for i := range req.Links {
 		links[req.Links[i].ID] = &req.Links[i]
 	}
+	var extensions []slivers.Extension
 	for _, l := range placement.Links {
-		v, err := add(slivers.Link, l.Link)
-		if err != nil {
-			return nil, err
+		old := more[l.Link]
+		v := &slivers.Sliver{}
+		if old == nil {
+			if v, err = add(slivers.Link, l.Link); err != nil {
+				return nil, nil, err
+			}
 		}
 		v.Link = &slivers.LinkFacts{Within: l.Within, Route: l.Route, Bandwidth: l.Bandwidth, VLAN: l.VLAN, SharedVLAN: l.SharedVLAN}
 		for _, e := range l.Ends {
 			n := nodes[e.Node]
 			if n == nil {
-				return nil, fmt.Errorf("link %s joins node %s, which was not placed", l.Link, e.Node)
+				return nil, nil, fmt.Errorf("link %s joins node %s, which was not placed", l.Link, e.Node)
 			}
 			if v.Link.Driver == "" {
 				v.Link.Driver = n.Node.Driver
@@ -298,16 +310,34 @@ func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupanc
 				e := refuse(Unsupported, "%s: a link between nodes of the drivers %s and %s cannot be made here",
 					links[l.Link].Place, v.Link.Driver, n.Node.Driver)
 				e.Item = string(l.Link)
-				return nil, e
+				return nil, nil, e
 			}
 			v.Link.Ends = append(v.Link.Ends, slivers.End{Node: e.Node, Sliver: n.URN, Interface: e.Interface,
 				Component: e.Component, Out: e.Out, In: e.In})
 		}
 		if err := s.checkShape(links[l.Link], v); err != nil {
-			return nil, err
+			return nil, nil, err
+		}
+		if old == nil {
+			continue
+		}
+		if len(l.Route) > 0 {
+			e := refuse(Unsupported, "%s: link %s would have to run over the testbed's switches, where no ends can be added to it", links[l.Link].Place, l.Link)
+			e.Item = string(l.Link)
+			return nil, nil, e
+		}
+		x := slivers.Extension{Link: old.URN}
+		for _, e := range v.Link.Ends {
+			if !endOf(old.Link, e.Node, e.Interface) {
+				e.Later = true
+				x.Ends = append(x.Ends, e)
+			}
+		}
+		if len(x.Ends) > 0 {
+			extensions = append(extensions, x)
 		}
 	}
-	return list, nil
+	return list, extensions, nil
 }
 
 func nodeFacts(snapshot *inventory.Snapshot, slice urn.URN, n mapping.NodePlacement) (*slivers.NodeFacts, error) {

@@ -68,6 +68,11 @@ func (s *Service) release(ctx context.Context, slice urn.URN, list []slivers.Sli
 			switch {
 			case v.Goal == slivers.Release:
 			case !ending[v.URN.Canonical()]:
+				rest, ok := withoutLater(v.Link, func(e slivers.End) bool { return ending[e.Sliver.Canonical()] })
+				if ok {
+					v.Link.Ends = rest
+					continue
+				}
 				v.Operational, v.Goal = slivers.Failed, slivers.NoGoal
 				v.Fault = "a node that the link joined has been deleted"
 			case v.Allocation == slivers.Allocated:

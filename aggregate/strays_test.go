@@ -66,7 +66,7 @@ func TestExistingNodesHaveTypes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list := existingNodes(have)
+	list := existingNodes(have, nil)
 	if len(list) != 2 {
 		t.Fatalf("%d nodes", len(list))
 	}

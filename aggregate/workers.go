@@ -243,11 +243,19 @@ func connectable(all []slivers.Sliver) []slivers.Sliver {
 		if v.Link == nil || v.Goal != slivers.Make {
 			continue
 		}
+		// Ends that were added later hold up nothing.
 		ready := true
+		there := *v.Link
+		there.Ends = nil
 		for _, e := range v.Link.Ends {
-			ready = ready && made[e.Sliver.Canonical()]
+			if made[e.Sliver.Canonical()] {
+				there.Ends = append(there.Ends, e)
+			} else {
+				ready = ready && e.Later
+			}
 		}
 		if ready {
+			v.Link = &there
 			list = append(list, v)
 		}
 	}
@@ -259,11 +267,19 @@ func (s *Service) makeNode(ctx context.Context, v *slivers.Sliver) error {
 	if err == nil {
 		err = d.Make(ctx, driverNode(s.Inventory(), v))
 	}
+	if err == nil {
+		// Links that are up already take the node in.
+		err = s.relink(ctx, v)
+	}
 	return s.finish(ctx, v, slivers.NotReady, slivers.Failed, err)
 }
 
 func (s *Service) connect(ctx context.Context, v *slivers.Sliver) error {
 	d, err := s.driver(v)
+	if err == nil && v.Link.Grown {
+		// Drivers leave a link that exists as it is.
+		err = d.Remove(ctx, v.URN)
+	}
 	if err == nil {
 		err = d.Connect(ctx, driverLink(v))
 	}

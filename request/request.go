@@ -207,6 +207,10 @@ type Link struct {
 	Properties []Property
 	SharedVLAN string // name of the shared VLAN that the link is a port of; "" for none
 
+	// Existing says that the slice has the link already, and that Ends are
+	// added to it.
+	Existing bool
+
 	// Multiplexed links may share a physical interface with others, told apart
 	// by tags. Open: as the mapper likes.
 	Multiplexed Choice

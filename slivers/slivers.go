@@ -160,6 +160,8 @@ type LinkFacts struct {
 	// VLAN is the tag that the link has on the testbed's switches; 0 for none.
 	VLAN       int    `json:",omitempty"`
 	SharedVLAN string `json:",omitempty"` // the inventory's name for it; "" for none
+	// Grown says that ends were added to the link since it was reserved.
+	Grown bool `json:",omitempty"`
 	// Route is the wires that it runs over, Bandwidth what it takes of the host
 	// that it is within.
 	Route     []mapping.Carrier `json:",omitempty"`
@@ -178,8 +180,11 @@ type End struct {
 	Node      request.ClientID
 	Sliver    urn.URN // of the node
 	Interface request.ClientID
-	Component urn.URN       `json:",omitzero"` // the host's interface that the link leaves by; zero if it leaves none
-	Out, In   request.Shape `json:",omitzero"` // what the link does to what the interface sends and receives
+	Component urn.URN `json:",omitzero"` // the host's interface that the link leaves by; zero if it leaves none
+	// Later is an end that was added to the link after it was reserved: the
+	// link works without it.
+	Later   bool          `json:",omitempty"`
+	Out, In request.Shape `json:",omitzero"` // what the link does to what the interface sends and receives
 }
 
 // Interface is an interface of a node.

@@ -100,10 +100,19 @@ type Reservation struct {
 	Document Document // its ID is given by the store
 	Slivers  []Sliver // their Document is set by the store
 	Mapped   int64    // Version of the occupancy that they were mapped on
+	// Extensions are ends added to links that the slice has. One that has ended
+	// meanwhile is a conflict.
+	Extensions []Extension
 	// Steps are the start-up graph; their Document is set by the store. Tasks
 	// are what they do, in the same order.
 	Steps []Step
 	Tasks []request.Step
+}
+
+// Extension adds ends to a link.
+type Extension struct {
+	Link urn.URN
+	Ends []End
 }
 
 // Drain says that the operator lets no new slivers on a host. What is there

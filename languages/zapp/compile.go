@@ -44,17 +44,18 @@ func compile(app *App, scope languages.Scope) (*request.Request, []languages.Pro
 		before := c.startedBefore(s)
 		for k := range s.Total {
 			id := request.ClientID(instance(s, k))
-			if len(c.nodes) > 1 {
-				link.Ends = append(link.Ends, request.End{Node: id, Interface: Interface(id), Existing: c.has[id], Place: s.place})
-			}
 			if c.has[id] {
+				link.Existing = true // it is joined by those that come now
 				continue
+			}
+			if len(c.nodes) > 1 {
+				link.Ends = append(link.Ends, request.End{Node: id, Interface: Interface(id), Place: s.place})
 			}
 			req.Nodes = append(req.Nodes, c.node(s, k))
 			req.Steps = append(req.Steps, c.step(s, id, before))
 		}
 	}
-	if len(link.Ends) > 1 && len(req.Nodes) > 0 {
+	if len(link.Ends) > 1 || link.Existing && len(link.Ends) > 0 {
 		req.Links = append(req.Links, link)
 	}
 	return req, c.problems

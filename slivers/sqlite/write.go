@@ -22,6 +22,11 @@ func (s *Store) Reserve(ctx context.Context, r slivers.Reservation) error {
 		}
 	}
 	err := s.inTx(ctx, func(tx *sql.Tx) error {
+		for _, x := range r.Extensions {
+			if err := s.extend(ctx, tx, x); err != nil {
+				return err
+			}
+		}
 		if err := knowSlice(ctx, tx, r.Slice, r.Document.Received); err != nil {
 			return err
 		}
@@ -60,6 +65,23 @@ func (s *Store) Reserve(ctx context.Context, r slivers.Reservation) error {
 		s.taken.add(&r.Slivers[i])
 	}
 	return nil
+}
+
+// extend adds ends to a link. They take nothing of the occupancy.
+func (s *Store) extend(ctx context.Context, tx *sql.Tx, x slivers.Extension) error {
+	found, err := find(ctx, tx, []urn.URN{x.Link})
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 || found[0].Link == nil || found[0].Goal == slivers.Release {
+		return fmt.Errorf("adding ends to %s: %w", x.Link, slivers.ErrConflict)
+	}
+	before := found[0]
+	after, facts := before, *before.Link
+	facts.Grown = true
+	facts.Ends = append(facts.Ends[:len(facts.Ends):len(facts.Ends)], x.Ends...)
+	after.Link = &facts
+	return s.rewrite(ctx, tx, &before, &after)
 }
 
 // Update changes slivers in one step.

@@ -127,6 +127,38 @@ func Run(t *testing.T, make func(t *testing.T) Subject) {
 		}
 	})
 
+	t.Run("a link gets further ends, unless it has ended", func(t *testing.T) {
+		subject := make(t)
+		s := subject.Store
+		link := slivers.Sliver{URN: urn.URN{Authority: "example.org", Type: urn.Sliver, Name: "l"}, Slice: slice, Kind: slivers.Link, ClientID: "l",
+			Allocation: slivers.Allocated, Expires: start.Add(time.Hour), Link: &slivers.LinkFacts{Ends: []slivers.End{{Node: "a", Interface: "a:0"}}}}
+		reserve(t, s, slice, node(slice, "a", host1), link)
+		more := slivers.Reservation{Slice: slice, Mapped: s.Occupancy().Version, Slivers: []slivers.Sliver{node(slice, "b", host1)},
+			Document:   slivers.Document{Slice: slice, MediaType: "text/plain", Received: start},
+			Extensions: []slivers.Extension{{Link: link.URN, Ends: []slivers.End{{Node: "b", Interface: "b:0", Later: true}}}}}
+		if err := s.Reserve(ctx, more); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Find(ctx, []urn.URN{link.URN})
+		if err != nil || len(got) != 1 || len(got[0].Link.Ends) != 2 || !got[0].Link.Grown || !got[0].Link.Ends[1].Later {
+			t.Errorf("the link is %+v, %v", got, err)
+		}
+		err = s.Update(ctx, []urn.URN{link.URN}, func(held []*slivers.Sliver) error {
+			held[0].Goal = slivers.Forgotten
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		more.Slivers, more.Mapped = []slivers.Sliver{node(slice, "c", host1)}, s.Occupancy().Version
+		if err := s.Reserve(ctx, more); !errors.Is(err, slivers.ErrConflict) {
+			t.Errorf("adding ends to a link that has ended: %v, want ErrConflict", err)
+		}
+		if all, _ := s.All(ctx); len(all) != 2 {
+			t.Errorf("%d slivers after a failed reservation, want 2", len(all))
+		}
+	})
+
 	t.Run("a sliver name is taken once", func(t *testing.T) {
 		s := make(t).Store
 		reserve(t, s, slice, node(slice, "a", host1))
