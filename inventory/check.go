@@ -11,6 +11,9 @@ import (
 	"croft/urn"
 )
 
+// dockerDriver is the driver whose nodes have no system but their image's.
+const dockerDriver = "docker"
+
 // Machine is what Check compares an inventory with. What is zero or nil is not
 // known and not compared.
 type Machine struct {
@@ -81,6 +84,9 @@ func (a *adviser) checkImages() {
 		if len(drivers) == 0 {
 			a.advice.add(d.at, d.path, fmt.Sprintf("no sliver type has image %s, so nobody can boot it", image.Name), "add it to the images of a sliver type")
 		}
+		if slices.Contains(drivers, dockerDriver) && image.Source == "" {
+			a.advice.add(d.at, d.path, fmt.Sprintf("image %s has no source", image.Name), "the docker driver runs images by the names that Docker has for them, such as \"debian:12\"")
+		}
 		if !slices.Contains(drivers, string(Namespace)) {
 			continue
 		}
@@ -107,6 +113,9 @@ func (a *adviser) checkTypes() {
 			if slices.Contains(h.Types, t.Name) {
 				offering = append(offering, h)
 			}
+		}
+		if t.Driver == dockerDriver && len(t.Images) == 0 {
+			a.advice.add(d.at, d.path, fmt.Sprintf("sliver type %s has no images", t.Name), "containers have no system without one: add images")
 		}
 		if len(offering) == 0 {
 			a.advice.add(d.at, d.path, fmt.Sprintf("no host offers sliver type %s", t.Name), "add it to the sliver_types of a host or hardware type")

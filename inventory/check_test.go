@@ -15,7 +15,7 @@ import (
 )
 
 // machine is one that nothing is too large for and that has every driver.
-var machine = inventory.Machine{Cores: 64, Memory: 1 << 20, Disk: 1 << 22, Drivers: []string{"namespace", "simulated"},
+var machine = inventory.Machine{Cores: 64, Memory: 1 << 20, Disk: 1 << 22, Drivers: []string{"docker", "namespace", "simulated"},
 	IsDirectory: func(path string) bool { return path == "/srv/debian12" }}
 
 func TestCheck(t *testing.T) {
@@ -35,6 +35,8 @@ func TestCheck(t *testing.T) {
 		{"unused type", sized + "sliver_types: [{name: vm, driver: simulated}]\n", machine, []string{"i.yaml:4:17: sliver_types[0]: no host offers sliver type vm"}},
 		{"unknown driver", sized + "sliver_types: [{name: namespace, driver: simulate}]\n", machine, []string{`there is no driver "simulate" (did you mean simulated?)`}},
 		{"image of no type", sized + "images: [{name: x}]\n", machine, []string{"no sliver type has image x"}},
+		{"containers without images", sized + "sliver_types: [{name: namespace, driver: docker}]\n", machine, []string{"sliver type namespace has no images"}},
+		{"container image without a source", sized + "images: [{name: x}]\nsliver_types: [{name: namespace, driver: docker, images: x}]\n", machine, []string{"runs images by the names"}},
 		{"image without a source", sized + "images: [{name: x}]\nsliver_types: [{name: namespace, images: x}]\n", machine, []string{"image x has no source"}},
 		{"relative source", sized + "images: [{name: x, source: images/x}]\nsliver_types: [{name: namespace, images: x}]\n", machine, []string{"no absolute path"}},
 		{"absent source", sized + "images: [{name: x, source: /srv/x}]\nsliver_types: [{name: namespace, images: x}]\n", machine, []string{"i.yaml:4:28: images[0].source: there is no directory /srv/x"}},
