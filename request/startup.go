@@ -2,15 +2,19 @@ package request
 
 import "time"
 
-// StepName names a step within a slice: letters, digits, and "._-". Languages
-// begin it with the node's name, so that two documents of a slice do not
-// clash.
+// StepName names a step within a slice: letters, digits, and "._-", at most
+// 200 of them, a letter, digit or "_" first. Languages begin it with the node's
+// name, so that two documents of a slice do not clash.
 type StepName string
 
 // Step is something that is done in a node once it can be logged in to: the
 // start-up graph of a request is its steps and what they wait for. A step does
 // one of three things: it installs an archive, runs a script, or keeps a
-// service running.
+// service running; or it only writes Files.
+//
+// A step runs once in the life of its node, also when the node is restarted;
+// services are started with the node each time. What runs when its node is
+// restarted is begun again.
 type Step struct {
 	Name  StepName
 	Node  ClientID
@@ -22,16 +26,24 @@ type Step struct {
 
 	// Files are written before anything else of the step.
 	Files []File
-	// After are the steps, also of other nodes, that must have succeeded
-	// before. Steps of one node that wait for nothing else run in the order of
-	// the request, one at a time.
+	// After are the steps, also of other nodes and of earlier documents of the
+	// slice, that must have succeeded before; a service, that it has been
+	// started. When one fails or is skipped, so is this one. A step that names
+	// none waits for the one before it, in the order of the request, of those
+	// of its node that name none, either. One step at a time runs on a node.
 	After []StepName
-	Env   []Variable
+	// Env is added to the node's own. Steps whose outputs it uses are waited
+	// for, whether they are in After or not. CROFT_SLICE, CROFT_NODE and
+	// CROFT_STEP are always there.
+	Env []Variable
 	// Outputs are the names of values that the step gives to others: it writes
-	// lines NAME=VALUE to the file that $CROFT_OUTPUTS names.
+	// lines NAME=VALUE to the file that $CROFT_OUTPUTS names, 64 KiB at most.
 	Outputs []string
-	Limit   time.Duration // 0: the aggregate's usual limit
-	Root    bool          // as root; otherwise as the first user, who has sudo
+	Limit   time.Duration // 0: the aggregate's usual limit, an hour; services have none
+	// Root has it run as root; otherwise it is the first user, who has sudo
+	// without a password, or root of a node that has no users. Files and what
+	// is installed belong to the same account.
+	Root bool
 	// Tolerant steps may fail without stopping those that wait for them.
 	Tolerant bool
 }
@@ -62,7 +74,7 @@ type Service struct {
 	Run
 	Restart bool // it is started anew whenever it ends
 	// Ends says that the end of the service ends what the request is for: all
-	// slivers of its document.
+	// slivers of its document are released. The end of its node does not.
 	Ends bool
 }
 

@@ -39,7 +39,11 @@ func (a *app) writeSlivers(slivers []client.Sliver) error {
 	for _, s := range slivers {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.URN, short(s.Allocation), short(s.Operational), when(s.Expires), s.Error)
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil || len(stepNames(slivers)) == 0 {
+		return err
+	}
+	fmt.Fprintln(a.out)
+	return a.writeSteps(slivers)
 }
 
 // short leaves out what all states begin with.

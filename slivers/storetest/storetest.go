@@ -302,6 +302,7 @@ func Run(t *testing.T, make func(t *testing.T) Subject) {
 	})
 
 	t.Run("drains", func(t *testing.T) { testDrains(t, make(t)) })
+	t.Run("steps", func(t *testing.T) { testSteps(t, make) })
 
 	t.Run("many slivers in one call", func(t *testing.T) {
 		s := make(t).Store
