@@ -115,7 +115,9 @@ func (d *Driver) sweepSystem() error {
 	d.skeleton, d.skeletonHash = s, s.hash()
 	used := map[string]bool{d.skeletonHash: true}
 	for _, n := range d.nodes {
+		n.mu.Lock() // it may end by itself
 		used[n.system] = true
+		n.mu.Unlock()
 	}
 	for _, e := range entries {
 		if !used[e.Name()] {

@@ -17,69 +17,6 @@ import (
 	"croft/urn"
 )
 
-// backend is a driver in the workload of kills.
-type backend struct {
-	driver   string
-	slices   int    // that use it at a time
-	types    string // in the inventory
-	hosts    string
-	settings []setting
-	// node is the sliver_type element of requests.
-	node string
-	// logins: users can log in, and nodes ping each other.
-	logins bool
-	// there counts the nodes that run, without asking the manager; nil if
-	// nobody else knows.
-	there func(*testbed) (int, error)
-}
-
-// backends are the drivers that work on this machine.
-func backends(t *testing.T) []backend {
-	list := []backend{{
-		driver: "simulated", slices: 2, node: `<sliver_type name="sim"/>`,
-		types: "  - {name: sim, driver: simulated, cores: 1, memory: 1GiB, disk: 1GiB}\n",
-		hosts: "  - {name: s1, sliver_types: [sim], cores: 64, memory: 64GiB, disk: 64GiB, shared: true}\n",
-		// Slow enough to be killed in the middle.
-		settings: []setting{{"# simulated:", "simulated: {times: {make: 50ms, start: 50ms, stop: 20ms, users: 20ms, connect: 20ms, remove: 20ms}, faults: faults.txt}\n# simulated:"}},
-	}}
-	if os.Getuid() == 0 {
-		list = append(list, backend{
-			driver: "namespace", slices: 2, node: `<sliver_type name="ns"/>`, logins: true,
-			types: "  - {name: ns, driver: namespace, cores: 1, memory: 64MiB, disk: 64MiB}\n",
-			hosts: "  - {name: n1, sliver_types: [ns], cores: 64, memory: 64GiB, disk: 64GiB, shared: true}\n",
-			there: (*testbed).namespaces,
-		})
-	} else {
-		t.Log("without the driver namespace: it needs root")
-	}
-	return list
-}
-
-// namespaces counts the nodes of namespaces that run: those that have a mount
-// namespace with this testbed's folder in it, and a network of their own.
-func (b *testbed) namespaces() (int, error) {
-	mounts, networks := map[string]bool{}, map[string]bool{}
-	for _, line := range b.leftovers() {
-		process, _, ok := strings.Cut(line, ": ")
-		if !ok || !strings.HasPrefix(process, "/proc/") {
-			if !strings.Contains(line, "/switch") { // where links are
-				return 0, fmt.Errorf("a mount on the host: %s", line)
-			}
-			continue
-		}
-		mnt, err := os.Readlink(process + "/ns/mnt")
-		net, netErr := os.Readlink(process + "/ns/net")
-		if errors.Join(err, netErr) != nil {
-			continue // it has just ended
-		}
-		mounts[mnt], networks[net] = true, true
-	}
-	if len(mounts) != len(networks) {
-		return 0, fmt.Errorf("%d mount namespaces, %d network namespaces:\n%s", len(mounts), len(networks), strings.Join(b.leftovers(), "\n"))
-	}
-	return len(mounts), nil
-}
-
 // experimenter uses a slice without end.
 type experimenter struct {
 	backend
@@ -210,16 +147,16 @@ func TestKills(t *testing.T) {
 		}
 	}
 	drivers := backends(t)
-	inventory := "authority: example.org\nsliver_types:\n"
+	var images, types, hosts string
 	var settings []setting
 	for _, d := range drivers {
-		inventory += d.types
+		images, types, hosts = images+d.images, types+d.types, hosts+d.hosts
 		settings = append(settings, d.settings...)
 	}
-	inventory += "hosts:\n"
-	for _, d := range drivers {
-		inventory += d.hosts
+	if images != "" {
+		images = "images:\n" + images
 	}
+	inventory := "authority: example.org\n" + images + "sliver_types:\n" + types + "hosts:\n" + hosts
 	b := newFolder(t, settings...)
 	b.write("inventory.yaml", inventory)
 	b.must("member", "add", "bob")
@@ -277,7 +214,7 @@ func TestKills(t *testing.T) {
 		running := map[string]int{}
 		for _, thing := range machines.Things {
 			if thing.Amiss != "" {
-				t.Errorf("round %d: %s %s of %s: %s", round, thing.Kind, thing.ClientID, thing.Slice, thing.Amiss)
+				t.Errorf("round %d: %s %s of %s: %s\n%s", round, thing.Kind, thing.ClientID, thing.Slice, thing.Amiss, b.croft("admin", "events", thing.Slice.String()).out)
 			}
 			if thing.Running {
 				running[thing.Driver]++
@@ -287,10 +224,7 @@ func TestKills(t *testing.T) {
 			if d.there == nil {
 				continue
 			}
-			n, err := d.there(b)
-			if err != nil || n != running[d.driver] {
-				t.Errorf("round %d: %d nodes of the driver %s run, the driver says %d: %v", round, n, d.driver, running[d.driver], err)
-			}
+			b.count(d, running[d.driver])
 		}
 		switch {
 		case round%10 == 4:
@@ -308,9 +242,7 @@ func TestKills(t *testing.T) {
 				if d.there == nil {
 					continue
 				}
-				if n, err := d.there(b); err != nil || n != 0 {
-					t.Errorf("round %d: %d nodes of the driver %s are left: %v", round, n, d.driver, err)
-				}
+				b.count(d, 0)
 			}
 		}
 		if t.Failed() {
@@ -322,13 +254,31 @@ func TestKills(t *testing.T) {
 	}
 }
 
-// loginsWork brings what is provisioned up, where users can log in, and has
-// its nodes ping each other.
+// count waits until as many nodes of a driver run as should. What was being
+// started or stopped when the manager was killed ends by itself, at a time of
+// the kernel's.
+func (b *testbed) count(d backend, want int) {
+	b.Helper()
+	var n int
+	var err error
+	defer func() {
+		if err != nil || n != want {
+			b.Logf("%d nodes of the driver %s run, it says %d: %v", n, d.driver, want, err)
+		}
+	}()
+	b.await(fmt.Sprintf("%d nodes of the driver %s to run", want, d.driver), func() bool {
+		n, err = d.there(b)
+		return err == nil && n == want
+	})
+}
+
+// loginsWork brings what is provisioned up, where users can log in, and sees
+// whether its nodes reach each other.
 func (b *testbed) loginsWork(all []*experimenter) {
 	b.Helper()
 	need(b, "ssh")
 	for _, e := range all {
-		if e.state != "geni_provisioned" || !e.logins {
+		if e.state != "geni_provisioned" || e.reach == "" {
 			continue
 		}
 		c := b.caller()
@@ -336,7 +286,7 @@ func (b *testbed) loginsWork(all []*experimenter) {
 			b.must("action", e.slice.Name, "geni_start")
 		}
 		b.await("nodes to be ready", func() bool { return b.states(c, e.slice, e.creds, "geni_ready") })
-		b.must("ssh", e.slice.Name, "a", "--", "ping -c 1 -W 10 10.1.1.2")
+		b.must("ssh", e.slice.Name, "a", "--", e.reach)
 		b.must("ssh", "--gateway", e.slice.Name, "b", "--", "true")
 	}
 }
