@@ -109,7 +109,7 @@ func (j *job) solve(chosen []option) (*layout, *solver.Solution, *Refusal) {
 	l := j.problem(chosen)
 	sol, err := solver.Solve(context.Background(), l.problem, solver.Options{
 		Seed: j.options.Start + 1, Effort: solverEffort * float64(cmp.Or(max(0, j.options.Effort), DefaultEffort)) / DefaultEffort,
-		Deadline: j.options.Deadline, Clock: j.options.Clock,
+		Keep: keepHints, Deadline: j.options.Deadline, Clock: j.options.Clock,
 	})
 	if err != nil {
 		return nil, nil, &Refusal{Kind: Impossible, Why: fmt.Sprintf("the mapper contradicts itself: %v", err)}
@@ -120,6 +120,10 @@ func (j *job) solve(chosen []option) (*layout, *solver.Solution, *Refusal) {
 // solverEffort is how much the solver searches with the default effort, of what
 // it would by itself: it has a placement to start from.
 const solverEffort = 0.5
+
+// keepHints is how much a placement must gain to be preferred to that of the
+// search on the nodes alone, which changes little with the request.
+const keepHints = 0.04
 
 // otherTypes tries nodes that leave their type open as one type after another:
 // the search on the nodes alone has chosen one that their links may have no way

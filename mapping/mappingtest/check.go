@@ -31,7 +31,7 @@ type Choice struct {
 
 // Valid says what is wrong with a placement; nothing if it is right.
 func Valid(c Case, p *mapping.Placement) []string {
-	var wrong []string
+	c, wrong := optional(c, p)
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	if len(p.Nodes) != len(c.Request.Nodes) || len(p.Links) != len(c.Request.Links) {
 		return []string{fmt.Sprintf("%d nodes and %d links placed of %d and %d", len(p.Nodes), len(p.Links), len(c.Request.Nodes), len(c.Request.Links))}
@@ -58,6 +58,19 @@ func Valid(c Case, p *mapping.Placement) []string {
 	wrong = append(wrong, Together(c, choices)...)
 	wrong = append(wrong, hardwareAddresses(c, p)...)
 	wrong = append(wrong, linkFacts(c, p)...)
+	wrong = append(wrong, cabling(c, p)...)
+	for i := range c.Request.Links {
+		able := make([]bool, len(p.Links[i].Ends))
+		for k, e := range p.Links[i].Ends {
+			able[k] = !e.Existing || !namedUnable(c, &c.Request.Links[i].Ends[k])
+			for n := range p.Nodes {
+				if !e.Existing && p.Nodes[n].Node == e.Node {
+					able[k] = choices[n].Type.Shaping
+				}
+			}
+		}
+		wrong = append(wrong, shaped(c, &c.Request.Links[i], &p.Links[i], able)...)
+	}
 	return wrong
 }
 
@@ -123,7 +136,7 @@ func Together(c Case, choices []*Choice) []string {
 		if choice.Type.WholeHost {
 			l.wholes++
 		} else {
-			l.amount = l.amount.Plus(n.Capacity.Or(choice.Type.Default))
+			l.amount = l.amount.Plus(takes(n, choice))
 		}
 		if isExclusive(n, choice) {
 			l.exclusive = true
@@ -162,7 +175,7 @@ func Together(c Case, choices []*Choice) []string {
 		sum := use.Amount.Plus(l.amount)
 		if has := host.Capacity; (has.Cores > 0 && l.amount.Cores > 0 && sum.Cores > has.Cores) ||
 			(has.Memory > 0 && l.amount.Memory > 0 && sum.Memory > has.Memory) ||
-			(has.Disk > 0 && l.amount.Disk > 0 && sum.Disk > has.Disk) {
+			(has.Disk > 0 && l.amount.Disk > 0 && sum.Disk > has.Disk) || (l.amount.GPUs > 0 && sum.GPUs > has.GPUs) {
 			say("%s gives %v of %v", name, sum, has)
 		}
 	}
@@ -187,7 +200,27 @@ func Together(c Case, choices []*Choice) []string {
 			say("link %s joins nodes of several drivers", link.ID)
 		}
 	}
-	return wrong
+	wrong = append(wrong, company(c, choices)...)
+	return append(wrong, amounts(c, choices)...)
+}
+
+// takes is what a node takes of its host: what it wants, else what its type
+// does, but not more than it lets itself be given.
+func takes(n *request.Node, choice *Choice) capacity.Amount {
+	a, most := n.Capacity.Or(choice.Type.Default), n.Most
+	if n.Capacity.Cores == 0 && most.Cores > 0 {
+		a.Cores = min(a.Cores, most.Cores)
+	}
+	if n.Capacity.Memory == 0 && most.Memory > 0 {
+		a.Memory = min(a.Memory, most.Memory)
+	}
+	if n.Capacity.Disk == 0 && most.Disk > 0 {
+		a.Disk = min(a.Disk, most.Disk)
+	}
+	if n.Capacity.GPUs == 0 && most.GPUs > 0 {
+		a.GPUs = min(a.GPUs, most.GPUs)
+	}
+	return a
 }
 
 func isExclusive(n *request.Node, choice *Choice) bool {
@@ -237,8 +270,8 @@ func alone(c Case, n *request.Node, choice *Choice) []string {
 	case !isExclusive(n, choice) && !host.Shared:
 		say("is not shared")
 	}
-	if asked, has := n.Capacity.Or(t.Default), host.Capacity; (has.Cores > 0 && asked.Cores > has.Cores) ||
-		(has.Memory > 0 && asked.Memory > has.Memory) || (has.Disk > 0 && asked.Disk > has.Disk) {
+	if asked, has := takes(n, choice), host.Capacity; (has.Cores > 0 && asked.Cores > has.Cores) ||
+		(has.Memory > 0 && asked.Memory > has.Memory) || (has.Disk > 0 && asked.Disk > has.Disk) || asked.GPUs > has.GPUs {
 		say("wants %v of %v", asked, has)
 	}
 	bootable := func(id urn.URN) bool {
@@ -259,6 +292,7 @@ func alone(c Case, n *request.Node, choice *Choice) []string {
 			say("does not boot %v", n.Image)
 		}
 	}
+	wrong = append(wrong, wishes(c, n, choice)...)
 	wired := 0
 	for i := range c.Request.Links {
 		for k, e := range c.Request.Links[i].Ends {
@@ -293,7 +327,7 @@ func nodeFacts(c Case, asked *request.Node, n *mapping.NodePlacement, choice *Ch
 	if n.Exclusive != isExclusive(asked, choice) {
 		say("exclusive is %v", n.Exclusive)
 	}
-	want := asked.Capacity.Or(choice.Type.Default)
+	want := takes(asked, choice)
 	if choice.Type.WholeHost {
 		want = choice.Host.Capacity
 	}
@@ -430,6 +464,9 @@ func linkFacts(c Case, p *mapping.Placement) []string {
 					assigned = append(assigned, a)
 				}
 			}
+		}
+		if len(sides) > 1 && link.Trivial == request.No {
+			within = urn.URN{}
 		}
 		if !p.Links[i].Within.Equal(within) {
 			say("link %s is said to be within %s, not %s", link.ID, p.Links[i].Within, within)

@@ -71,6 +71,9 @@ func namedUnable(c Case, e *request.End) bool {
 // native reports whether interfaces of just the rate asked for make shaping
 // needless, because an end cannot shape.
 func native(c Case, link *request.Link) bool {
+	if len(link.Properties) == 0 {
+		return false
+	}
 	unable := 0
 	for i := range link.Ends {
 		if namedUnable(c, &link.Ends[i]) {

@@ -59,6 +59,7 @@ type instance struct {
 	home      []int32 // host → the switch it is counted at; len(switches) if none
 	wireFree  []int64 // wire → bandwidth left, 0 if none
 	wireOnly  []bool  // wire → for emulated links only
+	wireGone  []bool  // wire → for no link at all
 	bCount    []int32 // bundle → interfaces free
 	bShared   []int64 // bundle → bandwidth left on interfaces that others share
 	single    []int32 // host → its only bundle, -1 if it has not exactly one
@@ -240,6 +241,7 @@ func (in *instance) freeWires() {
 	tb := in.tb
 	in.wireFree = make([]int64, len(tb.spec.Wires))
 	in.wireOnly = make([]bool, len(tb.spec.Wires))
+	in.wireGone = make([]bool, len(tb.spec.Wires))
 	for i := range tb.spec.Wires {
 		in.wireFree[i] = tb.spec.Wires[i].Bandwidth
 	}
@@ -247,6 +249,7 @@ func (in *instance) freeWires() {
 		in.wireFree[u.Wire] = max(0, in.wireFree[u.Wire]-u.Bandwidth)
 		if u.Exclusive {
 			in.wireFree[u.Wire] = 0
+			in.wireGone[u.Wire] = true
 		}
 		in.wireOnly[u.Wire] = true
 	}

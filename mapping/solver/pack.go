@@ -40,7 +40,7 @@ func (a *search) pack(sol *Solution) {
 	}
 	uses := make([]use, len(a.tb.spec.Wires))
 	for w := range uses {
-		uses[w] = use{left: a.wireFree[w], emu: a.wireOnly[w]}
+		uses[w] = use{left: a.wireFree[w], emu: a.wireOnly[w], owned: a.wireGone[w]}
 	}
 	order := make([]int32, len(a.links))
 	for i := range order {

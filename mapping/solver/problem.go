@@ -141,6 +141,9 @@ type Options struct {
 	Seed uint64
 	// Effort scales the number of steps of the search; 0 is taken as 1.
 	Effort float64
+	// Keep is how much worse a placement may be that keeps to the hints, so
+	// that like requests get like placements.
+	Keep float64
 	// Deadline ends the search early if it is not zero; the solution then says
 	// that it was cut.
 	Deadline time.Time

@@ -3,6 +3,7 @@ package solver
 import (
 	"context"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -35,8 +36,10 @@ func Solve(ctx context.Context, p *Problem, o Options) (*Solution, error) {
 	}
 	pl := newPlan(in, effort)
 	a.run(pl)
-	a.restore(a.best)
-	a.settle()
+	if o.Keep <= 0 || !a.keepHints(o.Keep) {
+		a.restore(a.best)
+		a.settle()
+	}
 	sol := a.solution()
 	for try := 0; try < packTries && a.pen == 0 && len(a.unpacked) > 0 && !a.cut; try++ {
 		// What fits in sum may not fit on single wires: hold something back and
@@ -54,27 +57,82 @@ func Solve(ctx context.Context, p *Problem, o Options) (*Solution, error) {
 	return sol, nil
 }
 
-// settle brings nodes back to their hints where that costs nothing, so that
-// like requests get like placements.
-func (a *search) settle() {
-	for v := range a.at {
-		h, from := a.p.Nodes[v].Hint, a.at[v]
-		if h < 0 || from < 0 || h == from || a.p.Nodes[v].Fixed >= 0 || !a.kinds[a.kind[v]].allows(h) {
-			continue
-		}
-		before, old := a.energy(), a.slot[v]
-		a.unplace(int32(v))
-		if e := a.fits(int32(v), h); e >= 0 {
-			a.place(int32(v), h, e)
-			if a.energy() <= before {
-				continue
-			}
-			a.unplace(int32(v))
-		}
-		a.place(int32(v), from, old)
+// keepHints takes the placement that follows the hints if it is whole and not
+// much worse than the best one.
+func (a *search) keepHints(margin float64) bool {
+	best := a.best
+	a.best = newSnapshot(a.state)
+	a.construct()
+	a.save(a.best)
+	if a.best.pen == 0 && a.best.energy <= best.energy+micros(margin) && a.hinted() {
+		return true
 	}
-	a.note()
+	a.best = best
+	a.restore(best)
+	return false
+}
+
+// hinted reports whether every node with a hint is there.
+func (a *search) hinted() bool {
+	for v, h := range a.at {
+		if hint := a.p.Nodes[v].Hint; hint >= 0 && h != hint {
+			return false
+		}
+	}
+	return true
+}
+
+// settle brings nodes back to their hints where that costs nothing, alone or
+// in exchange with who is there, so that like requests get like placements.
+func (a *search) settle() {
+	for pass, changed := 0, true; changed && pass < 4; pass++ {
+		changed = false
+		for v := range int32(len(a.at)) {
+			changed = a.settleOne(v) || changed
+		}
+	}
 	if a.energy() > a.best.energy {
 		a.restore(a.best)
+		return
 	}
+	a.save(a.best)
+}
+
+func (a *search) settleOne(v int32) bool {
+	h, from := a.p.Nodes[v].Hint, a.at[v]
+	if h < 0 || from < 0 || h == from || a.p.Nodes[v].Fixed >= 0 || !a.kinds[a.kind[v]].allows(h) {
+		return false
+	}
+	before, old := a.energy(), a.slot[v]
+	if e := a.fits(v, h); e >= 0 {
+		a.unplace(v)
+		a.place(v, h, e)
+		if a.energy() <= before {
+			return true
+		}
+		a.unplace(v)
+		a.place(v, from, old)
+	}
+	for _, u := range slices.Clone(a.occ[h]) {
+		if a.p.Nodes[u].Fixed >= 0 || a.p.Nodes[u].Hint == h || !a.kinds[a.kind[u]].allows(from) {
+			continue
+		}
+		oldU := a.slot[u]
+		a.unplace(v)
+		a.unplace(u)
+		if e := a.fits(v, h); e >= 0 {
+			a.place(v, h, e)
+			if e := a.fits(u, from); e >= 0 {
+				a.place(u, from, e)
+				if a.energy() <= before {
+					return true
+				}
+				a.unplace(u)
+			}
+			a.unplace(v)
+		}
+		a.place(u, h, oldU)
+		a.place(v, from, old)
+	}
+	return false
 }
