@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"croft/languages/archive"
 	"croft/languages/tosca/csar"
 	"croft/languages/tosca/model"
 	"croft/languages/tosca/profiles"
@@ -32,7 +33,7 @@ func Open(document []byte) (*Source, error) {
 	if data, ok := decoded(document); ok {
 		document = data
 	}
-	if !csar.IsArchive(document) {
+	if !archive.Is(document) {
 		return &Source{Entry: entryName, Files: csar.Single{Name: entryName, Data: document}}, nil
 	}
 	a, err := csar.Open(document)
@@ -59,7 +60,7 @@ func OpenFile(name string) (*Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, encoded := decoded(data); encoded || csar.IsArchive(data) {
+	if _, encoded := decoded(data); encoded || archive.Is(data) {
 		return Open(data)
 	}
 	return &Source{Entry: filepath.Base(name), Files: &csar.Folder{Dir: filepath.Dir(name)}}, nil

@@ -1,25 +1,10 @@
 package csar
 
 import (
-	"archive/tar"
-	"archive/zip"
-	"bytes"
-	"compress/gzip"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"path"
-	"slices"
 	"strings"
-)
 
-// What is read of an archive at most.
-const (
-	MaxEntries = 10_000
-	MaxFile    = 32 << 20  // bytes of a file
-	MaxTotal   = 128 << 20 // bytes of all files, unpacked
-	MaxRatio   = 200       // bytes unpacked for each packed one, beyond the first MiB
+	"croft/languages/archive"
 )
 
 // Archive is a Cloud Service Archive that was unpacked.
@@ -28,188 +13,54 @@ type Archive struct {
 	Others []string // Other-Definitions
 	Meta   map[string]string
 
-	files    map[string][]byte
+	files    *archive.Archive
 	profiles map[string]string
 }
 
 // Open unpacks an archive.
 func Open(data []byte) (*Archive, error) {
-	a := &Archive{files: map[string][]byte{}, profiles: map[string]string{}}
-	var err error
-	if isGzip(data) || isTar(data) {
-		err = a.untar(data)
-	} else {
-		err = a.unzip(data)
-	}
+	files, err := archive.Open(data)
 	if err != nil {
-		return nil, fmt.Errorf("archive: %w", err)
+		return nil, err
 	}
+	a := &Archive{files: files, profiles: map[string]string{}}
 	if err := a.entries(); err != nil {
 		return nil, fmt.Errorf("archive: %w", err)
 	}
 	for _, name := range a.Names() {
 		if isYAML(name) {
-			note(a.profiles, name, a.files[name])
+			text, _ := a.ReadFile(name)
+			note(a.profiles, name, text)
 		}
 	}
 	return a, nil
 }
 
+// Names lists the files, sorted.
+func (a *Archive) Names() []string { return a.files.Names() }
+
 // ReadFile returns a file of the archive.
-func (a *Archive) ReadFile(name string) ([]byte, error) {
-	if name == ".." || strings.HasPrefix(name, "../") {
-		return nil, fmt.Errorf("%s leads out of the archive: %w", name, fs.ErrNotExist)
-	}
-	data, ok := a.files[name]
-	if !ok {
-		return nil, fs.ErrNotExist
-	}
-	return data, nil
-}
+func (a *Archive) ReadFile(name string) ([]byte, error) { return a.files.ReadFile(name) }
 
 // Profile names the file of the archive that defines a profile, or "".
 func (a *Archive) Profile(profile string) string { return a.profiles[profile] }
 
-// Names lists the files, sorted.
-func (a *Archive) Names() []string {
-	names := make([]string, 0, len(a.files))
-	for name := range a.files {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
-
-// add takes a file, after checking its name and how much there is by now.
-func (a *Archive) add(name string, r io.Reader, budget *int64) error {
-	clean, err := cleanName(name)
-	if err != nil {
-		return err
-	}
-	if _, twice := a.files[clean]; twice {
-		return fmt.Errorf("%s is in it twice", clean)
-	}
-	limit := min(int64(MaxFile), *budget)
-	data, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
-		return fmt.Errorf("%s: %w", clean, err)
-	}
-	if int64(len(data)) > limit {
-		return fmt.Errorf("%s: more than is unpacked: at most %d bytes a file, %d in all, and %d for each packed byte", clean, MaxFile, MaxTotal, MaxRatio)
-	}
-	*budget -= int64(len(data))
-	a.files[clean] = data
-	return nil
-}
-
-// cleanName refuses names that lead out of the archive, or that machines read
-// differently.
-func cleanName(name string) (string, error) {
-	if name == "" || strings.ContainsAny(name, "\x00\\") || strings.HasPrefix(name, "/") || len(name) > 1000 || strings.Contains(path.Base(name), ":") {
-		return "", fmt.Errorf("%q is no name of a file in an archive", name)
-	}
-	clean := path.Clean(name)
-	if clean == ".." || strings.HasPrefix(clean, "../") {
-		return "", fmt.Errorf("%q leads out of the archive", name)
-	}
-	return clean, nil
-}
-
-func budgetFor(packed int) int64 {
-	return min(int64(MaxTotal), 1<<20+int64(packed)*MaxRatio)
-}
-
-func (a *Archive) unzip(data []byte) error {
-	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		return err
-	}
-	if len(z.File) > MaxEntries {
-		return fmt.Errorf("%d entries: at most %d are read", len(z.File), MaxEntries)
-	}
-	budget := budgetFor(len(data))
-	for _, f := range z.File {
-		if strings.HasSuffix(f.Name, "/") {
-			if _, err := cleanName(strings.TrimSuffix(f.Name, "/")); err != nil {
-				return err
-			}
-			continue
-		}
-		if f.Flags&1 != 0 {
-			return fmt.Errorf("%s is encrypted", f.Name)
-		}
-		if !f.Mode().IsRegular() {
-			return fmt.Errorf("%s is no regular file", f.Name)
-		}
-		r, err := f.Open()
-		if err != nil {
-			return fmt.Errorf("%s: %w", f.Name, err)
-		}
-		err = a.add(f.Name, r, &budget)
-		r.Close()
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (a *Archive) untar(data []byte) error {
-	budget := budgetFor(len(data))
-	var r io.Reader = bytes.NewReader(data)
-	if isGzip(data) {
-		unpacked, err := gzip.NewReader(r)
-		if err != nil {
-			return err
-		}
-		// Headers and padding count as well.
-		r = io.LimitReader(unpacked, budget+MaxEntries*1024)
-	}
-	t := tar.NewReader(r)
-	for n := 0; ; n++ {
-		h, err := t.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if n >= MaxEntries {
-			return fmt.Errorf("more than %d entries", MaxEntries)
-		}
-		switch h.Typeflag {
-		case tar.TypeDir:
-			if name := strings.TrimSuffix(h.Name, "/"); name != "" && name != "." {
-				if _, err := cleanName(name); err != nil {
-					return err
-				}
-			}
-		case tar.TypeReg:
-			if err := a.add(h.Name, t, &budget); err != nil {
-				return err
-			}
-		case tar.TypeXGlobalHeader:
-		default:
-			return fmt.Errorf("%s is no regular file", h.Name)
-		}
-	}
-}
-
 // entries finds the file to begin with.
 func (a *Archive) entries() error {
 	const inFolder, atRoot = "TOSCA-Metadata/TOSCA.meta", "TOSCA.meta"
-	meta, name := a.files[inFolder], inFolder
-	if root, ok := a.files[atRoot]; ok {
-		if meta != nil {
+	meta, err := a.ReadFile(inFolder)
+	name := inFolder
+	if root, rootErr := a.ReadFile(atRoot); rootErr == nil {
+		if err == nil {
 			return fmt.Errorf("both %s and %s are in it: want one", atRoot, inFolder)
 		}
-		meta, name = root, atRoot
+		meta, name, err = root, atRoot, nil
 	}
-	if meta != nil {
+	if err == nil {
 		return a.readMeta(name, meta)
 	}
 	var roots []string
-	for file := range a.files {
+	for _, file := range a.Names() {
 		if !strings.Contains(file, "/") && isYAML(file) {
 			roots = append(roots, file)
 		}
@@ -221,7 +72,6 @@ func (a *Archive) entries() error {
 		a.Entry = roots[0]
 		return nil
 	}
-	slices.Sort(roots)
 	return fmt.Errorf("it has no TOSCA.meta, and %d YAML files at its root: %s", len(roots), strings.Join(roots, ", "))
 }
 
@@ -275,11 +125,11 @@ func (a *Archive) readMeta(name string, data []byte) error {
 }
 
 func (a *Archive) named(meta, file string) (string, error) {
-	clean, err := cleanName(file)
+	clean, err := archive.CleanName(file)
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", meta, err)
 	}
-	if _, ok := a.files[clean]; !ok {
+	if _, err := a.ReadFile(clean); err != nil {
 		return "", fmt.Errorf("%s names %s, which is not in it", meta, file)
 	}
 	return clean, nil

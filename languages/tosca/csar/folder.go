@@ -4,7 +4,6 @@
 package csar
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +13,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"croft/languages/archive"
 )
 
 // Folder is a TOSCA file of the machine with what lies around it. It is for
@@ -37,8 +38,8 @@ func readFile(name string) ([]byte, error) {
 	if info.IsDir() {
 		return nil, fmt.Errorf("%s is a folder: %w", name, fs.ErrNotExist)
 	}
-	if info.Size() > MaxFile {
-		return nil, fmt.Errorf("%s has more than %d bytes", name, MaxFile)
+	if info.Size() > archive.MaxFile {
+		return nil, fmt.Errorf("%s has more than %d bytes", name, archive.MaxFile)
 	}
 	return os.ReadFile(name)
 }
@@ -92,15 +93,5 @@ func (s Single) ReadFile(name string) ([]byte, error) {
 
 // Profile returns "": a file alone has none beside it.
 func (Single) Profile(string) string { return "" }
-
-// IsArchive reports whether the bytes are those of a zip or tar archive,
-// compressed or not.
-func IsArchive(data []byte) bool {
-	return bytes.HasPrefix(data, []byte("PK\x03\x04")) || bytes.HasPrefix(data, []byte("PK\x05\x06")) || isGzip(data) || isTar(data)
-}
-
-func isGzip(data []byte) bool { return bytes.HasPrefix(data, []byte("\x1f\x8b")) }
-
-func isTar(data []byte) bool { return len(data) > 262 && string(data[257:262]) == "ustar" }
 
 var errNoEntry = errors.New("the archive has neither a TOSCA.meta nor one YAML file at its root")
