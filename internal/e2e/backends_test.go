@@ -14,13 +14,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"croft/drivers/ssh/sshtest"
 )
 
 // backend is a driver in the workload of kills.
 type backend struct {
 	driver   string
 	slices   int    // that use it at a time
-	images   string // in the inventory
+	top      string // of the inventory, beside the types and hosts
 	types    string
 	hosts    string
 	settings []setting
@@ -32,6 +34,11 @@ type backend struct {
 	// reach is a command that a user can do on node a if its link to node b
 	// works; "" if users cannot log in.
 	reach string
+	// scarce: there is room for one slice at a time, once the last is gone.
+	scarce bool
+	// changes lists what is left when nothing should be; nil if there counts
+	// it.
+	changes func() []string
 }
 
 // backends are the drivers that work on this machine.
@@ -53,6 +60,11 @@ func backends(t *testing.T) []backend {
 		hosts: "  - {name: n1, sliver_types: [ns], cores: 64, memory: 64GiB, disk: 64GiB, shared: true}\n",
 		there: (*testbed).namespaces,
 	})
+	if lab, err := machineBackend(t); err != nil {
+		t.Logf("SKIPPED: the driver ssh: %v", err)
+	} else {
+		list = append(list, lab)
+	}
 	engine, err := startDocker(t)
 	if err != nil {
 		t.Logf("SKIPPED: the driver docker: %v", err)
@@ -62,7 +74,7 @@ func backends(t *testing.T) []backend {
 		driver: "docker", slices: 1, node: `<sliver_type name="box"/>`,
 		// Busybox's ping is for root: the other node answers who it is.
 		reach:    "nc -w 5 10.1.1.2 9 < /dev/null; grep '^10.1.1.2 .* 0x2 ' /proc/net/arp",
-		images:   "  - {name: small, source: \"" + dockerImage + "\"}\n",
+		top:      "images: [{name: small, source: \"" + dockerImage + "\"}]\n",
 		types:    "  - {name: box, driver: docker, images: [small], cores: 1, memory: 1GiB, disk: 64MiB}\n",
 		hosts:    "  - {name: d1, sliver_types: [box], cores: 64, memory: 64GiB, disk: 64GiB, shared: true}\n",
 		settings: []setting{{"# docker:", "docker: {hosts: [{name: local, address: \"" + string(engine) + "\"}]}\n# docker:"}},
@@ -93,6 +105,60 @@ func (b *testbed) namespaces() (int, error) {
 		return 0, fmt.Errorf("%d mount namespaces, %d network namespaces:\n%s", len(mounts), len(networks), strings.Join(b.leftovers(), "\n"))
 	}
 	return len(mounts), nil
+}
+
+// machineBackend is two machines that are reached by SSH, and given out whole.
+func machineBackend(t *testing.T) (backend, error) {
+	if err := sshtest.Possible(); err != nil {
+		return backend{}, err
+	}
+	lab, err := sshtest.NewLab()
+	if err != nil {
+		return backend{}, err
+	}
+	t.Cleanup(func() {
+		if err := lab.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	command, err := lab.SwitchCommand()
+	if err != nil {
+		return backend{}, err
+	}
+	var machines []*sshtest.Machine
+	hosts := ""
+	for _, name := range []string{"pc1", "pc2"} {
+		m, err := lab.Machine(name, 1)
+		if err != nil {
+			return backend{}, err
+		}
+		mac, err := m.MAC(0)
+		if err != nil {
+			return backend{}, err
+		}
+		machines = append(machines, m)
+		hosts += fmt.Sprintf("  - {name: %s, sliver_types: raw-pc, interfaces: [{name: eth1, mac: %q}], access: {address: %s, port: %d, host_keys: %q, scratch: /scratch, boot_limit: 15}}\n",
+			name, mac, m.Host, m.Port, m.HostKey())
+	}
+	return backend{
+		driver: "ssh", slices: 1, node: `<sliver_type name="raw-pc"/>`, reach: "ping -c 1 -W 10 10.1.1.2", scarce: true,
+		top:   "switches: [{name: sw}]\ncables: [{hosts: \"pc[1-2]\", interfaces: eth1, switch: sw}]\n",
+		types: "  - {name: raw-pc, driver: ssh}\n",
+		hosts: hosts,
+		settings: []setting{{"log:\n  level", fmt.Sprintf("machines: {key: %q, links: {command: [%q, %q, %q]}}\nlog:\n  level",
+			lab.KeyFile(), command[0], command[1], command[2])}},
+		changes: func() []string {
+			var list []string
+			for _, m := range machines {
+				list = append(list, m.Changes()...)
+			}
+			links, err := lab.Links()
+			if err != nil {
+				list = append(list, err.Error())
+			}
+			return append(list, links...)
+		},
+	}, nil
 }
 
 // engine is the address of a Docker engine.

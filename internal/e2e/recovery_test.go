@@ -68,7 +68,7 @@ func (e *experimenter) use(c *client.Client) error {
 		switch {
 		case gone(err):
 			return nil
-		case errors.As(err, &refused) && refused.Busy():
+		case errors.As(err, &refused) && (refused.Busy() || e.scarce && e.state == "" && refused.Code == 6):
 			next = e.state
 		case err != nil:
 			return fmt.Errorf("%s, %s: %w", e.slice, e.state, err)
@@ -147,16 +147,13 @@ func TestKills(t *testing.T) {
 		}
 	}
 	drivers := backends(t)
-	var images, types, hosts string
+	var top, types, hosts string
 	var settings []setting
 	for _, d := range drivers {
-		images, types, hosts = images+d.images, types+d.types, hosts+d.hosts
+		top, types, hosts = top+d.top, types+d.types, hosts+d.hosts
 		settings = append(settings, d.settings...)
 	}
-	if images != "" {
-		images = "images:\n" + images
-	}
-	inventory := "authority: example.org\n" + images + "sliver_types:\n" + types + "hosts:\n" + hosts
+	inventory := "authority: example.org\n" + top + "sliver_types:\n" + types + "hosts:\n" + hosts
 	b := newFolder(t, settings...)
 	b.write("inventory.yaml", inventory)
 	b.must("member", "add", "bob")
@@ -227,9 +224,9 @@ func TestKills(t *testing.T) {
 			b.count(d, running[d.driver])
 		}
 		switch {
-		case round%10 == 4:
+		case round%20 == 4:
 			b.loginsWork(all)
-		case round%10 == 9:
+		case round%20 == 19:
 			for _, e := range all {
 				b.croft("delete", e.slice.Name)
 				e.state = ""
@@ -243,6 +240,12 @@ func TestKills(t *testing.T) {
 					continue
 				}
 				b.count(d, 0)
+			}
+			for _, d := range drivers {
+				if d.changes == nil {
+					continue
+				}
+				b.await("machines of the driver "+d.driver+" to be clean", func() bool { return len(d.changes()) == 0 })
 			}
 		}
 		if t.Failed() {

@@ -40,17 +40,25 @@ type Lab struct {
 // Need skips a test where there can be no lab.
 func Need(t testing.TB) {
 	t.Helper()
+	if err := Possible(); err != nil {
+		t.Skipf("SKIPPED: %v", err)
+	}
+}
+
+// Possible reports what a lab lacks here.
+func Possible() error {
 	if os.Geteuid() != 0 {
-		t.Skip("SKIPPED: machines out of namespaces need root (sudo go test …)")
+		return errors.New("machines out of namespaces need root (sudo go test …)")
 	}
 	for program, pkg := range map[string]string{sshd: "openssh-server", "/usr/sbin/useradd": "passwd", "/usr/bin/setpriv": "util-linux"} {
 		if _, err := os.Stat(program); err != nil {
-			t.Skipf("SKIPPED: %s is not installed (apt-get install %s)", program, pkg)
+			return fmt.Errorf("%s is not installed (apt-get install %s)", program, pkg)
 		}
 	}
 	if _, err := exec.LookPath("ip"); err != nil {
-		t.Skip("SKIPPED: ip is not installed (apt-get install iproute2)")
+		return errors.New("ip is not installed (apt-get install iproute2)")
 	}
+	return nil
 }
 
 // labPrefix begins the names of all labs' network namespaces; the process id
