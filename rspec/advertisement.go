@@ -188,7 +188,7 @@ func (w *catalogueWriter) host(h *inventory.Host) catalogueItem {
 	for i := range h.Interfaces {
 		f.kids = append(f.kids, advertisedInterface(&h.Interfaces[i]))
 	}
-	f.kids = append(f.kids, features(h.Properties)...)
+	f.kids = append(f.kids, w.features(h)...)
 	// The availability goes first, so that the element can be cut behind its
 	// start tag.
 	text := written(f)
@@ -200,10 +200,29 @@ func (w *catalogueWriter) host(h *inventory.Host) catalogueItem {
 	return catalogueItem{host: h, start: text[:end], rest: text[end:], ends: [2]int{none, none}}
 }
 
-// features writes the properties of a host that are numbers as Emulab writes
-// features; its extension has no place for others.
-func features(properties map[string]string) []fragment {
+// features writes the features of a host as Emulab does, and those of its
+// properties that are numbers; its extension has no place for others.
+func (w *catalogueWriter) features(h *inventory.Host) []fragment {
 	var list []fragment
+	for _, x := range h.Features {
+		f := fragment{name: "emulab:fd", attrs: []pair{{"name", x.Name}}}
+		if x.Amount > 0 {
+			list = append(list, fragment{name: f.name, attrs: append(f.attrs, pair{"weight", degrees(x.Amount)}, pair{"local_operator", "+"})})
+			continue
+		}
+		f.attrs = append(f.attrs, pair{"weight", degrees(x.Weight)})
+		for _, t := range w.Features {
+			switch {
+			case t.Name != x.Name:
+			case t.FirstOnly:
+				f.attrs = append(f.attrs, pair{"global_operator", "OnceOnly"})
+			default:
+				f.attrs = append(f.attrs, pair{"global_operator", "FirstFree"})
+			}
+		}
+		list = append(list, f)
+	}
+	properties := h.Properties
 	for _, name := range slices.Sorted(maps.Keys(properties)) {
 		value := properties[name]
 		if n, err := strconv.ParseFloat(value, 32); err != nil || math.IsInf(n, 0) || math.IsNaN(n) || strings.ContainsAny(value, "xX_") {

@@ -58,6 +58,7 @@ func compile(d *document, scope languages.Scope) *compiler {
 	}
 	c.root()
 	c.duplicates()
+	c.classes()
 	for _, n := range d.nodes {
 		if n.ours && !c.hopeless() {
 			c.node(n)
@@ -74,6 +75,7 @@ func compile(d *document, scope languages.Scope) *compiler {
 			c.link(l)
 		}
 	}
+	c.groups()
 	c.rootWishes()
 	if len(c.request.Nodes)+len(c.request.Links) == 0 && len(c.errors) == 0 {
 		c.warn(d.tree.root, "nothing in this document is for this aggregate", c.managersHint())

@@ -35,7 +35,8 @@ const (
 	nsOpenFlow4     = "http://www.geni.net/resources/rspec/ext/openflow/4"
 	nsStitch        = "http://hpn.east.isi.edu/rspec/ext/stitch/0.1/"
 	nsProxy         = "http://jfed.iminds.be/proxy/1.0"
-	// nsCroft is Croft's own: of what manifests tell that no other has a name for.
+	// nsCroft is Croft's own: of what requests want (see wants.go) and manifests
+	// tell that no other has a name for.
 	nsCroft = "urn:x-croft:rspec:1"
 )
 
@@ -58,7 +59,7 @@ func (f Format) version(schema string) languages.Version {
 	}
 	switch schema {
 	case "request":
-		v.Extensions = []string{nsEmulab, nsSharedVLAN}
+		v.Extensions = []string{nsEmulab, nsSharedVLAN, nsCroft}
 	case "ad":
 		v.Extensions = []string{nsOpstate, nsSharedVLAN, nsEmulab, nsSiteInfo}
 	case "manifest":

@@ -58,6 +58,7 @@ func (c *compiler) link(e *linkElement) {
 	}
 	c.addresses(e, l.Ends)
 	l.Properties = c.properties(e)
+	c.linkWants(e.Element, &l)
 	c.linkWishes(e.Element)
 	c.request.Links = append(c.request.Links, l)
 }
@@ -273,13 +274,14 @@ func (c *compiler) properties(e *linkElement) []request.Property {
 			Capacity:  capacity.Kbps(math.Round(c.amount(p, "capacity", 1e12, "kbit/s"))),
 			LatencyMs: c.amount(p, "latency", 1e7, "milliseconds"),
 			Loss:      c.amount(p, "packet_loss", 100, "percent"),
+			JitterMs:  c.jitter(p),
 			Place:     c.placeOf(p),
 		}
 		if wish.Loss > 0 && wish.Loss < 1 {
 			c.warn(p, fmt.Sprintf("packet_loss=%q is read as %g percent, as the Federation AM API says", attr(p, "packet_loss"), wish.Loss),
 				"Emulab reads a fraction: there, this is "+strconv.FormatFloat(wish.Loss*100, 'g', 6, 64)+" percent")
 		}
-		if wish.Capacity != 0 || wish.LatencyMs != 0 || wish.Loss != 0 {
+		if wish.Capacity != 0 || wish.LatencyMs != 0 || wish.Loss != 0 || wish.JitterMs != 0 {
 			wishes = append(wishes, wish)
 		}
 	}

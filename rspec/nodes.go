@@ -33,6 +33,7 @@ func (c *compiler) node(e *nodeElement) {
 	for i, f := range c.childrenOf(e.Element, "interface") {
 		n.Interfaces = append(n.Interfaces, c.iface(f, fmt.Sprintf("%s:if%d", n.ID, i)))
 	}
+	c.wants(e.Element, &n)
 	c.startup(e.Element, n.ID)
 	c.nodeWishes(e.Element)
 	c.request.Nodes = append(c.request.Nodes, n)

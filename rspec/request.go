@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"croft/capacity"
 	"croft/languages"
 	"croft/request"
 )
@@ -31,9 +30,7 @@ func WriteRequest(r *request.Request) ([]byte, []languages.Problem) {
 	for i := range r.Links {
 		root.kids = append(root.kids, w.link(&r.Links[i]))
 	}
-	for _, g := range r.Groups {
-		w.lose(g.Place, "which nodes belong together or apart")
-	}
+	root.kids = append(root.kids, w.groupsAndClasses(r)...)
 	var b strings.Builder
 	b.WriteString(`<?xml version="1.0" encoding="UTF-8"?>`)
 	root.write(&b, "\n")
@@ -77,9 +74,7 @@ func (w *requestWriter) node(n *request.Node, steps []*request.Step) fragment {
 			i.attr("url", n.Image.URL)
 			t.kids = append(t.kids, i)
 		}
-		if n.SliverType == "" {
-			w.lose(n.Image.Place, "which image a node has, without its sliver type")
-		} else {
+		if n.SliverType != "" { // otherwise it is written beside
 			f.kids = append(f.kids, t)
 		}
 	}
@@ -88,6 +83,7 @@ func (w *requestWriter) node(n *request.Node, steps []*request.Step) fragment {
 		t.attr("name", h)
 		f.kids = append(f.kids, t)
 	}
+	f.kids = append(f.kids, nodeWants(n)...)
 	for i := range n.Interfaces {
 		f.kids = append(f.kids, interfaceRequest(&n.Interfaces[i]))
 	}
@@ -98,12 +94,6 @@ func (w *requestWriter) node(n *request.Node, steps []*request.Step) fragment {
 		wanted bool
 		what   string
 	}{
-		{n.Capacity != capacity.Amount{} || n.Most != capacity.Amount{}, "how large a node is: " + n.Capacity.String()},
-		{n.Architecture != "", "which architecture a node has: " + n.Architecture},
-		{n.Site != "", "at which site a node is"},
-		{n.Image.System != request.System{} || len(n.OtherImages) > 0, "what an image holds, and which others would do"},
-		{len(n.Features) > 0, "which features a host has"},
-		{n.Optional || n.Preemptible, "that a node can be done without"},
 		{len(n.Users) > 0, "which accounts a node has: give the users with the call"},
 		{len(n.Env) > 0, "the environment of what runs in a node"},
 		{len(n.Ports) > 0, "which ports are reached from outside"},
@@ -253,6 +243,9 @@ func (w *requestWriter) link(l *request.Link) fragment {
 		if p.Loss > 0 {
 			x.attr("packet_loss", strconv.FormatFloat(p.Loss, 'g', -1, 64))
 		}
+		if p.JitterMs > 0 {
+			x.kids = append(x.kids, croft("jitter", pair{"ms", strconv.FormatFloat(p.JitterMs, 'g', -1, 64)}))
+		}
 		f.kids = append(f.kids, x)
 	}
 	if l.Type != "" {
@@ -266,5 +259,5 @@ func (w *requestWriter) link(l *request.Link) fragment {
 		v.attr("name", l.SharedVLAN)
 		f.kids = append(f.kids, v)
 	}
-	return f
+	return linkWants(f, l)
 }

@@ -15,10 +15,6 @@ func (c *compiler) unheard(name xml.Name) string {
 		switch name.Local {
 		case "login", "host":
 			return "it is what a manifest tells: written anew"
-		case "relation":
-			return "nodes are not placed by relation"
-		case "component_hop":
-			return "links take their own way"
 		}
 		return ""
 	}
