@@ -293,3 +293,55 @@ func (b *testbed) loginsWork(all []*experimenter) {
 		b.must("ssh", "--gateway", e.slice.Name, "b", "--", "true")
 	}
 }
+
+// A running manager brings back what is lost, and its operator sees it.
+func TestLossIsMended(t *testing.T) {
+	t.Parallel()
+	need(t, "ssh")
+	b := newTestbed(t, setting{"reconcile: 1m", "reconcile: 1s"})
+	b.slice("lost")
+	b.must("up", "lost", repository(t, "testdata", "requests", "two-nodes.rspec"))
+	// Its users can halt a node, as a power cut can.
+	b.croft("ssh", "lost", "node0", "--", "sudo -n kill -TERM 1; sleep 10")
+	b.await("the loss to be seen", func() bool {
+		return strings.Contains(b.must("admin", "events", "lost"), "it did not run any more: being started again")
+	})
+	b.await("the node to be back", func() bool { return b.croft("ssh", "lost", "node0", "--", "true").status == 0 })
+	b.must("ssh", "lost", "node0", "--", "ping -c 1 -W 10 10.10.1.2")
+	if out := b.must("admin", "machines"); strings.Contains(out, "does not run") {
+		t.Errorf("amiss:\n%s", out)
+	}
+}
+
+// A host that is drained takes no new nodes, also after a restart.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	b := newSimulated(t, small("h1", "h2"))
+	b.slice("on")
+	file := b.request(`<node client_id="n" component_id="urn:publicid:IDN+lab.example.org+node+h1"/>`)
+	b.must("up", "on", file)
+	if out := b.must("admin", "drain", "h1", "--reason", "new disks"); !strings.Contains(out, "h1 takes no new slivers") {
+		t.Errorf("drain says %q", out)
+	}
+	b.refused("no host", "admin", "drain", "h3")
+	for _, when := range []string{"at once", "after a restart"} {
+		if ad := b.advertised(); ad["h1"].Available || !ad["h2"].Available {
+			t.Errorf("%s: h1 available %v, h2 %v", when, ad["h1"].Available, ad["h2"].Available)
+		}
+		hosts := b.must("admin", "hosts")
+		for _, want := range []string{"drained", "new disks", "3 of 4", "on/n"} {
+			if !strings.Contains(hosts, want) {
+				t.Errorf("%s: croft admin hosts does not say %q:\n%s", when, want, hosts)
+			}
+		}
+		b.slice("late")
+		b.refused("drained by the operator: new disks", "allocate", "late", file)
+		b.stop()
+		b.start()
+	}
+	b.must("admin", "undrain", "h1")
+	b.must("allocate", "late", file)
+	if out := b.must("admin", "delete", "--force", "late"); !strings.Contains(out, "unallocated") {
+		t.Errorf("delete says %q", out)
+	}
+}
