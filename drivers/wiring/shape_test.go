@@ -65,9 +65,23 @@ func meanAndDeviation(x []float64) (mean, deviation float64) {
 }
 
 // flood sends UDP from one host to another, with mbits for some time, and
-// returns the rate that arrives at the link layer, in Mbit/s, as the receiving
-// interface counts it.
+// returns the rate that arrives at the link layer, in Mbit/s, by what the
+// receiving interface counts.
 func (h *host) flood(to *host, link int, d time.Duration, mbits float64) (float64, error) {
+	bytes, _, seconds, err := h.iperf(to, link, d, "-u", "-b", fmt.Sprintf("%.0fM", mbits), "-l", "1472")
+	return float64(bytes) * 8 / 1e6 / seconds, err
+}
+
+// stream does the same with TCP. A count may be of several segments that
+// travel as one, with one header, on the hosts; on the link each has its own.
+func (h *host) stream(to *host, link int, d time.Duration) (float64, error) {
+	const headers, segment = 66, 1448
+	bytes, packets, seconds, err := h.iperf(to, link, d)
+	return float64(bytes-headers*packets) * (segment + headers) / segment * 8 / 1e6 / seconds, err
+}
+
+// iperf runs iperf3 for some time and counts what arrives.
+func (h *host) iperf(to *host, link int, d time.Duration, args ...string) (bytes, packets int64, seconds float64, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), d+20*time.Second)
 	defer cancel()
 	start := func(at *host, args ...string) (*exec.Cmd, error) {
@@ -88,12 +102,11 @@ func (h *host) flood(to *host, link int, d time.Duration, mbits float64) (float6
 	}
 	server, err := start(to, "-s", "-1", "--forceflush")
 	if err != nil {
-		return 0, err
+		return 0, 0, 0, err
 	}
-	client, err := start(h, "-c", address(link, to.number()).Addr().String(), "-u", "-b", fmt.Sprintf("%.0fM", mbits),
-		"-l", "1472", "-t", "60", "--forceflush")
+	client, err := start(h, append(args, "-c", address(link, to.number()).Addr().String(), "-t", "60", "--forceflush")...)
 	if err != nil {
-		return 0, err
+		return 0, 0, 0, err
 	}
 	defer func() {
 		for _, c := range []*exec.Cmd{client, server} {
@@ -102,29 +115,29 @@ func (h *host) flood(to *host, link int, d time.Duration, mbits float64) (float6
 		}
 	}()
 	time.Sleep(time.Second) // what the queue takes at first
-	before, t0, err := to.received()
+	b0, p0, t0, err := to.received()
 	if err != nil {
-		return 0, err
+		return 0, 0, 0, err
 	}
 	time.Sleep(d)
-	after, t1, err := to.received()
-	return float64(after-before) * 8 / 1e6 / t1.Sub(t0).Seconds(), err
+	b1, p1, t1, err := to.received()
+	return b1 - b0, p1 - p0, t1.Sub(t0).Seconds(), err
 }
 
-// received reads what the first interface has received so far, in bytes at the
-// link layer.
-func (h *host) received() (bytes int64, at time.Time, err error) {
+// received reads what the first interface has received so far, in bytes with
+// their Ethernet headers, and in packets.
+func (h *host) received() (bytes, packets int64, at time.Time, err error) {
 	out, err := h.run("cat", "/proc/thread-self/net/dev")
 	at = time.Now()
 	if err != nil {
-		return 0, at, err
+		return 0, 0, at, err
 	}
 	_, after, ok := strings.Cut(out, "eth1:")
 	if !ok {
-		return 0, at, fmt.Errorf("no interface: %s", out)
+		return 0, 0, at, fmt.Errorf("no interface: %s", out)
 	}
-	_, err = fmt.Sscan(after, &bytes)
-	return bytes, at, err
+	_, err = fmt.Sscan(after, &bytes, &packets)
+	return bytes, packets, at, err
 }
 
 func needIperf(t testing.TB) {
