@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"croft/credentials"
+	"croft/drivers"
 	"croft/languages"
 	"croft/slivers"
 	"croft/urn"
@@ -49,8 +50,30 @@ func (s *Service) told(ctx context.Context, slice urn.URN, list []slivers.Sliver
 	outcomes := done(list)
 	for i := range outcomes {
 		outcomes[i].Startup = of[outcomes[i].Sliver.URN.Canonical()]
+		outcomes[i].Notes = s.notes(ctx, &outcomes[i].Sliver)
 	}
 	return outcomes, nil
+}
+
+// notes are what a node's driver has to say about it. A driver that does not
+// answer says nothing.
+func (s *Service) notes(ctx context.Context, v *slivers.Sliver) []string {
+	if v.Node == nil || v.Allocation != slivers.Provisioned {
+		return nil
+	}
+	d, err := s.driver(v)
+	if err != nil {
+		return nil
+	}
+	noter, ok := d.(drivers.Noter)
+	if !ok {
+		return nil
+	}
+	list, err := noter.Notes(ctx, v.URN)
+	if err != nil {
+		return nil // it is being made, or removed
+	}
+	return list
 }
 
 // Describe returns the manifest of slivers, in the version asked for, and

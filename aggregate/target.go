@@ -3,6 +3,7 @@ package aggregate
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"croft/credentials"
 	"croft/slivers"
@@ -78,10 +79,14 @@ type Outcome struct {
 	// Startup are the steps of a node's start-up graph. In answers to Status
 	// and Describe only, without what they have written.
 	Startup []StepView
+	// Notes are what befell a node that goes on all the same, for its users. In
+	// answers to Status and Describe only.
+	Notes []string
 }
 
 // Error is what is wrong with the sliver, or what was with the call on it: ""
-// for nothing. A step that failed does not make the sliver fail, but is told.
+// for nothing. A step that failed, or a limit that was reached, does not make
+// the sliver fail, but is told.
 func (o Outcome) Error() string {
 	switch {
 	case o.Err != nil:
@@ -94,7 +99,7 @@ func (o Outcome) Error() string {
 			return fmt.Sprintf("start-up step %s failed: %s", st.Name, st.Reason)
 		}
 	}
-	return ""
+	return strings.Join(o.Notes, "; ")
 }
 
 // pick returns the live slivers of a target. Slivers that are named but not

@@ -132,6 +132,13 @@ type TimeTaker interface {
 	OperationTime() time.Duration
 }
 
+// Noter is for drivers that can tell what befell a node that goes on all the
+// same: that it has reached the limit of its memory, for one.
+type Noter interface {
+	// Notes are sentences for the node's users; none when nothing happened.
+	Notes(ctx context.Context, sliver urn.URN) ([]string, error)
+}
+
 // Shaper is for drivers that can shape links. What links of other drivers are
 // asked for is not kept, and requests for it are refused.
 type Shaper interface {

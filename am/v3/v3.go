@@ -157,6 +157,13 @@ func sliver(o aggregate.Outcome, operational bool) map[string]any {
 	if list := ports(v); operational && len(list) > 0 {
 		s["croft_ports"] = list
 	}
+	if len(o.Notes) > 0 {
+		notes := make([]any, len(o.Notes))
+		for i, n := range o.Notes {
+			notes[i] = n
+		}
+		s["croft_notes"] = notes
+	}
 	if len(o.Startup) > 0 {
 		s["croft_startup"] = steps(o.Startup, false)
 	}

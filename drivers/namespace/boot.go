@@ -54,7 +54,16 @@ func (d *Driver) bootNode(ctx context.Context, n *node) error {
 		return err
 	}
 	dir := d.state.nodeDir(n.slot)
-	if err := makeDisk(filepath.Join(dir, "disk"), overlays, d.owner(n.slot)); err != nil {
+	disk := filepath.Join(dir, "disk")
+	volume, err := d.openVolume(n.slot)
+	if err != nil {
+		return err
+	}
+	if volume != nil {
+		defer volume.Close()
+		disk = fmt.Sprintf("/proc/self/fd/%d/.", volume.Fd())
+	}
+	if err := makeDisk(disk, overlays, d.owner(n.slot)); err != nil {
 		return err
 	}
 	proc, sync, err := d.spawn(n)
@@ -93,7 +102,7 @@ func (d *Driver) bootNode(ctx context.Context, n *node) error {
 		return err
 	}
 	defer unix.Close(door)
-	if err := d.send(ctx, sync, n, proc, overlays, door); err != nil {
+	if err := d.send(ctx, sync, n, proc, overlays, volume, door); err != nil {
 		return err
 	}
 	if err := d.awaitReady(ctx, sync, n); err != nil {
@@ -216,7 +225,7 @@ func listenControl(dir string) (int, error) {
 }
 
 // send hands over all that a node boots with.
-func (d *Driver) send(ctx context.Context, sync *net.UnixConn, n *node, proc *process.Process, overlays []overlay, door int) error {
+func (d *Driver) send(ctx context.Context, sync *net.UnixConn, n *node, proc *process.Process, overlays []overlay, volume *os.File, door int) error {
 	msg := nodeinit.Message{Control: door}
 	cfg := nodeinit.Config{
 		Sliver: n.rec.Node.Sliver.String(), Hostname: n.rec.Node.Hostname, HostKey: n.rec.HostKey,
@@ -234,7 +243,12 @@ func (d *Driver) send(ctx context.Context, sync *net.UnixConn, n *node, proc *pr
 		return err
 	}
 	fds = append(append(fds, msg.Executable), msg.Libraries...)
-	if msg.Disk, err = place(filepath.Join(d.state.nodeDir(n.slot), "disk")); err != nil {
+	if volume != nil {
+		msg.Disk, err = unix.FcntlInt(volume.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	} else {
+		msg.Disk, err = place(filepath.Join(d.state.nodeDir(n.slot), "disk"))
+	}
+	if err != nil {
 		return err
 	}
 	fds = append(fds, msg.Disk)

@@ -107,6 +107,8 @@ type Driver struct {
 	closing    chan struct{}
 	background sync.WaitGroup // waits for nodes that end by themselves
 
+	volumeMu sync.Mutex // guards the making of empty volumes
+
 	systemMu     sync.Mutex
 	skeleton     *skeleton
 	skeletonHash string

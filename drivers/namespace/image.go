@@ -96,11 +96,21 @@ func (d *Driver) imageAccounts(name string) ([]string, error) {
 // the node's root, who is nobody on the host, and so does on the host what the
 // node writes: also a program that it marks to run as its owner.
 func makeDisk(dir string, overlays []overlay, owner int) error {
+	give := func(at string) error {
+		err := os.MkdirAll(at, 0o755)
+		if err == nil {
+			err = os.Lchown(at, owner, owner)
+		}
+		if err != nil {
+			return fmt.Errorf("make the node's disk: %w", err)
+		}
+		return nil
+	}
 	for _, o := range overlays {
-		for _, sub := range []string{"upper", "work"} {
-			at := filepath.Join(dir, o.disk, sub)
-			if err := os.MkdirAll(at, 0o755); err != nil {
-				return fmt.Errorf("make the node's disk: %w", err)
+		top := filepath.Join(dir, o.disk)
+		for _, at := range []string{dir, top, filepath.Join(top, "upper"), filepath.Join(top, "work")} {
+			if err := give(at); err != nil {
+				return err
 			}
 		}
 		if st, err := os.Stat(o.layers[len(o.layers)-1]); err == nil {
@@ -110,15 +120,7 @@ func makeDisk(dir string, overlays []overlay, owner int) error {
 			}
 		}
 	}
-	return filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error {
-		if err != nil {
-			return fmt.Errorf("make the node's disk: %w", err)
-		}
-		if err := os.Lchown(path, owner, owner); err != nil {
-			return fmt.Errorf("make the node's disk: %w", err)
-		}
-		return nil
-	})
+	return nil
 }
 
 // openLayers opens the layers of all overlays for a user namespace.

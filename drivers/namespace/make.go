@@ -98,6 +98,13 @@ func (d *Driver) writeNode(n *node, overlays []overlay) error {
 	if err != nil {
 		return fmt.Errorf("make its host key: %w", err)
 	}
+	missing, err := d.makeVolume(n.slot, n.rec.Node.Capacity.Disk)
+	if err != nil {
+		return err
+	}
+	if missing != "" {
+		d.note(n, "its disk has no limit of its own: %s", missing)
+	}
 	if err := makeDisk(filepath.Join(dir, "disk"), overlays, d.owner(n.slot)); err != nil {
 		return err
 	}

@@ -126,7 +126,7 @@ func (s *Switch) spawnRelay(slot int, pipes []relay.Pipe, sockets []*os.File) (_
 		Files: append([]*os.File{null, null, null, theirs}, sockets...),
 		Sys: &syscall.SysProcAttr{
 			Setsid:     true,
-			Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
+			Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
 			Credential: &syscall.Credential{Uid: nobody, Gid: nobody},
 		},
 	}

@@ -1,0 +1,100 @@
+package namespace_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"croft/capacity"
+	"croft/drivers"
+	"croft/drivers/namespace"
+	"croft/urn"
+)
+
+// TestLimitsReached has nodes that want more than they may have: they go on, and it
+// shows.
+func TestLimitsReached(t *testing.T) {
+	if _, err := exec.LookPath("mkfs.ext4"); err != nil {
+		t.Skip("SKIPPED: disks need mkfs.ext4 (apt-get install e2fsprogs)")
+	}
+	d := open(t, namespace.Config{Dir: t.TempDir(), Processes: 64})
+	defer d.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	for _, test := range []struct {
+		name, script string
+		limits       capacity.Amount
+		note         string
+	}{
+		{"memory", "head -c 400M /dev/zero | tail >/dev/null; true", capacity.Amount{Memory: 64}, "memory of 64 MiB"},
+		{"processes", "i=0; trap 'kill $p' EXIT; while [ $i -lt 200 ]; do i=$((i+1)); sleep 60 & p=\"$p $!\"; done", capacity.Amount{}, "reached its 64 processes"},
+		{"disk", "dd if=/dev/zero of=/var/tmp/big bs=1M count=200 2>/dev/null; stat -c %s /var/tmp/big", capacity.Amount{Disk: 48}, "disk of 48 MiB is full"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			n := drivers.Node{
+				Sliver: urn.URN{Authority: "x", Type: urn.Sliver, Name: test.name}, Slice: urn.URN{Authority: "x", Type: urn.Slice, Name: "s"},
+				Hostname: "limited", Capacity: test.limits,
+			}
+			if err := errors.Join(d.Make(ctx, n), d.Start(ctx, n.Sliver)); err != nil {
+				t.Fatal(err)
+			}
+			defer d.Remove(ctx, n.Sliver)
+			notes, err := d.Notes(ctx, n.Sliver)
+			if err != nil || len(notes) > 0 {
+				t.Fatalf("notes before: %q, %v", notes, err)
+			}
+			var out bytes.Buffer
+			run := func(script string) error {
+				out.Reset()
+				return d.Exec(ctx, n.Sliver, drivers.Command{Args: []string{"/bin/sh", "-c", script}, Stdout: &out, Stderr: &out})
+			}
+			err = run(test.script) // it may be the one that is killed
+			notes, noteErr := d.Notes(ctx, n.Sliver)
+			if noteErr != nil || !strings.Contains(strings.Join(notes, "; "), test.note) {
+				t.Errorf("notes %q, %v, want %q; the script: %v %s", notes, noteErr, test.note, err, out.String())
+			}
+			// The node goes on, also after a restart, with what is on its disk.
+			if err := run("rm -f /var/tmp/big; echo mark > /var/tmp/mark && sync && echo ok"); err != nil || !strings.Contains(out.String(), "ok") {
+				t.Errorf("the node does not go on: %v %s", err, out.String())
+			}
+			if err := d.Restart(ctx, n.Sliver); err != nil {
+				t.Fatal(err)
+			}
+			if err := run("cat /var/tmp/mark"); err != nil || strings.TrimSpace(out.String()) != "mark" {
+				t.Errorf("after a restart: %v %s", err, out.String())
+			}
+			if notes, err := d.Notes(ctx, n.Sliver); err != nil || len(notes) > 0 {
+				t.Errorf("notes after a restart: %q, %v", notes, err)
+			}
+		})
+	}
+}
+
+// TestOwners checks that files keep their owners over a restart.
+func TestOwners(t *testing.T) {
+	d := open(t, namespace.Config{Dir: t.TempDir()})
+	defer d.Close()
+	ctx := context.Background()
+	n := drivers.Node{Sliver: urn.URN{Authority: "x", Type: urn.Sliver, Name: "n"}, Slice: urn.URN{Authority: "x", Type: urn.Slice, Name: "s"}, Hostname: "n"}
+	if err := errors.Join(d.Make(ctx, n), d.Start(ctx, n.Sliver)); err != nil {
+		t.Fatal(err)
+	}
+	defer d.Remove(ctx, n.Sliver)
+	for _, script := range []string{"touch /var/tmp/f && chown 1234:56 /var/tmp/f", ""} {
+		if script == "" {
+			if err := d.Restart(ctx, n.Sliver); err != nil {
+				t.Fatal(err)
+			}
+			script = "true"
+		}
+		var out bytes.Buffer
+		err := d.Exec(ctx, n.Sliver, drivers.Command{Args: []string{"/bin/sh", "-c", script + " && stat -c %u:%g /var/tmp/f"}, Stdout: &out})
+		if err != nil || strings.TrimSpace(out.String()) != "1234:56" {
+			t.Errorf("the file is of %s, %v", out.String(), err)
+		}
+	}
+}
