@@ -121,7 +121,7 @@ var mistakes = []mistake{
 	{"no fulfillment", "fulfillment: id:store }\n  - name: serve", "name: x }\n  - name: serve", "artifacts[0]/requirements[0]", "fulfills"},
 	{"a fulfillment of its own kind", "fulfillment: id:front", "fulfillment: front", "artifacts[1]/requirements[0]/fulfillment", "id:SERVICE"},
 	{"no content", "content: { data: IyEvYmluL3NoCmVjaG8gbG9hZGVkCg== }", "", "artifacts[2]", "content"},
-	{"no base64", "IyEvYmluL3NoCmVjaG8gbG9hZGVkCg==", "no base64", "artifacts[2]/content/data", "base64"},
+	{"no base64", "IyEvYmluL3NoCmVjaG8gbG9hZGVkCg==", "'%%%'", "artifacts[2]/content/data", "base64"},
 	{"a file without a package", `"https://tools.example.org/tools.tgz"`, "tools.tgz", "artifacts[3]/content/href", "without a package"},
 	{"a scheme that is not fetched", "https://", "ftp://", "artifacts[3]/content/href", "not fetched"},
 	{"a script that is elsewhere", "content: { data: IyEvYmluL3NoCmVjaG8gbG9hZGVkCg== }", "content: { href: 'http://a.example.org/x' }", "artifacts[2]", "not fetched"},
