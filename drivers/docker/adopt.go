@@ -14,9 +14,17 @@ import (
 // adopt takes over what a host has of the manager's, once: what was begun and
 // is of no use is removed, and what runs gets the interfaces that it lacks.
 func (d *Driver) adopt(ctx context.Context, h *host) error {
-	h.adopting.Lock()
-	defer h.adopting.Unlock()
-	if h.adopted {
+	if h.adopted.Load() {
+		return nil
+	}
+	// A host that does not answer keeps nobody longer than they have time for.
+	select {
+	case h.adopting <- struct{}{}:
+		defer func() { <-h.adopting }()
+	case <-ctx.Done():
+		return fmt.Errorf("on Docker host %s: wait for it to be taken over: %w", h.Name, ctx.Err())
+	}
+	if h.adopted.Load() {
 		return nil
 	}
 	if err := d.undoAll(ctx, h); err != nil {
@@ -39,7 +47,7 @@ func (d *Driver) adopt(ctx context.Context, h *host) error {
 			return err
 		}
 	}
-	h.adopted = true
+	h.adopted.Store(true)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/moby/moby/client"
@@ -54,8 +55,8 @@ type host struct {
 	ssh  *tunnel // nil unless it is reached by SSH
 	time func() time.Time
 
-	adopting sync.Mutex
-	adopted  bool // guarded by adopting
+	adopting chan struct{} // full while the host is taken over
+	adopted  atomic.Bool
 
 	mu      sync.Mutex
 	images  map[string]*image // by their IDs
@@ -140,7 +141,7 @@ func (d *Driver) openHost(conf Host) (*host, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &host{Host: conf, images: map[string]*image{}, time: d.cfg.Clock}
+	h := &host{Host: conf, images: map[string]*image{}, time: d.cfg.Clock, adopting: make(chan struct{}, 1)}
 	var options []client.Opt
 	switch u.Scheme {
 	case "unix":

@@ -43,15 +43,21 @@ func (d *Driver) Connect(ctx context.Context, l drivers.Link) error {
 // Shapes implements drivers.Shaper.
 func (d *Driver) Shapes(l drivers.Link) error { return d.wires.Shapes(l) }
 
-// lookup tells the switch of nodes that it may connect.
+// lookup tells the switch of nodes that it may connect. It is also called while
+// a host is taken over.
 func (d *Driver) lookup(sliver urn.URN) (drivers.Node, bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), adoptTime)
 	defer cancel()
-	n, err := d.find(ctx, sliver)
-	if err != nil || !n.whole || !n.host.local() {
-		return drivers.Node{}, false
+	for _, h := range d.hosts {
+		if !h.local() {
+			continue
+		}
+		found, err := d.list(ctx, h, &sliver)
+		if err == nil && len(found) > 0 && found[0].whole {
+			return found[0].rec.Node, true
+		}
 	}
-	return n.rec.Node, true
+	return drivers.Node{}, false
 }
 
 // network opens the network of a container that runs on this machine.
