@@ -14,7 +14,8 @@ type Explanation struct {
 	Nodes  []NodeExplanation
 	Trunks []TrunkLoad
 	Score  float64
-	Steps  int64 // of the solver's search
+	Parts  []ScorePart // of the score
+	Steps  int64       // of the solver's search
 }
 
 // NodeExplanation tells why a node is where it is.
@@ -28,6 +29,12 @@ type NodeExplanation struct {
 	Costs      float64 // of the host for this node: late types, features, what is scarce
 	Least      float64 // of all candidates
 	Cheapest   string  // the candidate that costs least
+}
+
+// ScorePart is what of a score is for one thing.
+type ScorePart struct {
+	What string
+	Cost float64
 }
 
 // TrunkLoad tells what a wire between switches carries.
@@ -75,6 +82,15 @@ func (x *Explanation) chosen(j *job, l *layout, sol *solver.Solution, p *Placeme
 			}
 		}
 	}
+	fresh, own := map[int32]bool{}, 0.0
+	for i, h := range sol.Hosts[:len(p.Nodes)] {
+		if j.slots[h].taken == 0 {
+			fresh[h] = true
+		}
+		own += x.Nodes[i].Costs
+	}
+	hosts := float64(len(fresh)) * l.problem.Weights.Host
+	x.Parts = []ScorePart{{"hosts", hosts}, {"nodes on them", own}, {"links, switches and groups", sol.Score - hosts - own}}
 	adds := map[int32]capacity.Kbps{}
 	var order []int32
 	for i := range p.Links {

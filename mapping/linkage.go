@@ -20,6 +20,7 @@ type linkage struct {
 	stands   map[request.ClientID]int // index in existing
 	ends     [][]endpoint             // by link
 	used     [][]int                  // by node: indexes of its interfaces that links join
+	owned    []int                    // by node: how many of those links need for themselves if the node has a host to itself
 	shaped   []*shape                 // by node: what asks for shaping, if anything does
 	near     [][]int                  // by node: the nodes it has links to
 	group    []int                    // by node: which nodes need one driver; 0 if that does not matter
@@ -134,6 +135,7 @@ func newLinkage(b *board, existing []ExistingNode, req *request.Request) (*linka
 		}
 	}
 	l.findNear()
+	l.findOwned(b)
 	if r := l.findSets(); r != nil {
 		return nil, r
 	}
@@ -333,6 +335,35 @@ func (l *linkage) findSets() *Refusal {
 		}
 	}
 	return nil
+}
+
+// findOwned counts the interfaces that links do not share: all but those of
+// links that say so, or that join a node that shares its host.
+func (l *linkage) findOwned(b *board) {
+	l.owned = make([]int, len(l.req.Nodes))
+	whole := func(t *inventory.SliverType) bool { return t.WholeHost }
+	for i, ends := range l.ends {
+		if l.req.Links[i].Multiplexed == request.Yes {
+			continue
+		}
+		shares := 0
+		for _, e := range ends {
+			if e.existing >= 0 {
+				if !slices.ContainsFunc(b.typesOf(&l.existing[e.existing]), whole) {
+					shares++
+				}
+				continue
+			}
+			if t, known := b.snapshot.Type(l.req.Nodes[e.node].SliverType); known && l.req.Nodes[e.node].SliverType != "" && !t.WholeHost {
+				shares++
+			}
+		}
+		for _, e := range ends {
+			if e.node >= 0 && (shares == 0 || l.req.Links[i].Multiplexed == request.No) {
+				l.owned[e.node]++
+			}
+		}
+	}
 }
 
 // findGroups joins the nodes whose links need one driver. With one driver in

@@ -345,6 +345,11 @@ func (j *job) link(i int, l *layout) {
 	}
 	l.shared[i] = j.sharesInterfaces(link, ends, l)
 	out := solver.Link{Name: string(link.ID), Emulated: l.shared[i], Trivial: link.Trivial != request.No, NoInterswitch: link.NoInterswitch}
+	for _, e := range ends {
+		if e.node >= 0 && j.types[l.kinds[e.node]].WholeHost {
+			out.Trivial = false // nobody else is on its host
+		}
+	}
 	if j.links.native[i] {
 		out.Medium = j.media[j.links.rates[i]]
 	}

@@ -84,7 +84,7 @@ func (b *board) wants(req *request.Request, links *linkage) ([]*want, *Refusal) 
 			w.nodes = append(w.nodes, i)
 			continue
 		}
-		w := &want{node: n, nodes: []int{i}, shaping: links.shaped[i] != nil, wired: len(links.used[i]),
+		w := &want{node: n, nodes: []int{i}, shaping: links.shaped[i] != nil, wired: links.owned[i],
 			group: links.group[i], drivers: links.pinned[links.group[i]], features: n.Features}
 		if c := links.class[i]; c >= 0 {
 			w.class = &req.Classes[c]
@@ -106,8 +106,8 @@ func (b *board) wants(req *request.Request, links *linkage) ([]*want, *Refusal) 
 // to other nodes.
 func wantKey(n *request.Node, links *linkage, i int) string {
 	var s strings.Builder
-	fmt.Fprintf(&s, "%s|%q|%d|%q|%q|%q|%q|%q|%v|%v|%v|%d|%d|%v", n.Component.Canonical(), n.ComponentName, n.Exclusive, n.SliverType,
-		n.HardwareTypes, n.Class, n.Architecture, n.Site, n.Capacity, n.Most, links.shaped[i] != nil, len(links.used[i]), links.group[i], links.sets[i])
+	fmt.Fprintf(&s, "%s|%q|%d|%q|%q|%q|%q|%q|%v|%v|%v|%d|%v|%d|%v", n.Component.Canonical(), n.ComponentName, n.Exclusive, n.SliverType,
+		n.HardwareTypes, n.Class, n.Architecture, n.Site, n.Capacity, n.Most, links.shaped[i] != nil, links.owned[i], len(links.used[i]) > 0, links.group[i], links.sets[i])
 	for _, image := range append([]request.Image{n.Image}, n.OtherImages...) {
 		image.Place = request.Place{}
 		fmt.Fprintf(&s, "|%q", image)

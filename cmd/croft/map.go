@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,12 +23,13 @@ func (a *app) mapCommand() *cobra.Command {
 		Use:   "map INVENTORY REQUEST",
 		Short: "Show where a request would be placed, without reserving",
 		Long: `Place a request on an inventory of which nothing is taken, and print where its
-nodes would go. Nothing is reserved and no server is asked.
+nodes would go and which wires its links would take. Nothing is reserved and no
+server is asked. With --explain it also tells, for each node, how many hosts
+could take it and what is in the way of the others, what the placement costs,
+and what the trunks between switches carry.
 
 With --assign the two files are a ptop and a top file as Emulab's assign reads
-them, and the mapping is printed as assign prints it. Testbeds of that kind are
-mapped by a solver that also looks at switches, trunks and bandwidth; requests
-to an inventory are not mapped by it yet.
+them, and the mapping is printed as assign prints it.
 
 Exit status: 0 if it was placed, 1 if not.`,
 		Example: "  croft map inventory.yaml request.rspec\n  croft map --assign testbed.ptop experiment.top",
@@ -44,7 +45,8 @@ Exit status: 0 if it was placed, 1 if not.`,
 	flags.BoolVar(&o.assign, "assign", false, "read and write the formats of Emulab's assign")
 	flags.Uint64Var(&o.seed, "seed", 1, "of every random choice: the same seed gives the same mapping")
 	flags.Float64Var(&o.effort, "effort", 1, "how much to search, as a multiple of what is usual")
-	flags.DurationVar(&o.limit, "limit", 0, "end the search after this time; the result says if it was cut (with --assign)")
+	flags.DurationVar(&o.limit, "limit", 0, "end the search after this time; the result says if it was cut")
+	flags.BoolVar(&o.explain, "explain", false, "tell how the answer came about")
 	return c
 }
 
@@ -53,6 +55,8 @@ type mapOptions struct {
 	seed   uint64
 	effort float64
 	limit  time.Duration
+
+	explain bool
 }
 
 func (a *app) mapAssign(ctx context.Context, ptop, top string, o mapOptions) error {
@@ -101,38 +105,54 @@ func (a *app) mapAssign(ctx context.Context, ptop, top string, o mapOptions) err
 	return nil
 }
 
-func (a *app) mapRequest(ctx context.Context, file, request string, o mapOptions) error {
+func (a *app) mapRequest(ctx context.Context, file, name string, o mapOptions) error {
 	testbed, err := inventory.Load(file)
 	if err != nil {
 		return err
 	}
-	document, err := a.readRequest(request)
+	document, err := a.readRequest(name)
 	if err != nil {
 		return err
 	}
 	set := a.languages()
 	language, err := set.For([]byte(document))
 	if err != nil {
-		return fmt.Errorf("map %s: %w", request, err)
+		return fmt.Errorf("map %s: %w", name, err)
 	}
 	compiled, err := language.Compile(ctx, []byte(document), languages.Scope{Managers: testbed.Managers()})
 	if err != nil {
-		return fmt.Errorf("map %s: %w", request, err)
+		return fmt.Errorf("map %s: %w", name, err)
 	}
-	slice := urn.URN{Authority: testbed.Authority, Type: urn.Slice, Name: "map"}
-	placement, err := new(mapping.Optimizer).Map(testbed, mapping.Occupancy{}, compiled.Request, mapping.Options{
-		Seed: o.seed, Slice: slice, Effort: int(o.effort * mapping.DefaultEffort),
-	})
-	if err != nil {
-		return fmt.Errorf("map %s: %w", request, err)
+	options := mapping.Options{Seed: o.seed, Start: o.seed, Effort: int(o.effort * mapping.DefaultEffort),
+		Slice: urn.URN{Authority: testbed.Authority, Type: urn.Slice, Name: "map"}}
+	if o.limit > 0 {
+		options.Deadline, options.Clock = a.now().Add(o.limit), a.now
 	}
-	if a.json {
-		return a.writeJSON(placement)
+	placement, why, err := new(mapping.Optimizer).Explain(testbed, mapping.Occupancy{}, compiled.Request, options)
+	var refusal *mapping.Refusal
+	if err != nil && !errors.As(err, &refusal) {
+		return fmt.Errorf("map %s: %w", name, err)
 	}
-	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "NODE\tHOST\tSLIVER TYPE\tTAKES")
-	for _, n := range placement.Nodes {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", n.Node, n.Host.Name, n.SliverType, n.Capacity)
+	if !o.explain {
+		why = nil
 	}
-	return w.Flush()
+	switch {
+	case a.json:
+		if err := a.writeJSON(mapped{placement, why, refusal}); err != nil {
+			return err
+		}
+	case refusal == nil:
+		if err := a.printPlacement(testbed, placement); err != nil {
+			return err
+		}
+	}
+	if why != nil && !a.json {
+		if err := a.printExplanation(why); err != nil {
+			return err
+		}
+	}
+	if refusal != nil {
+		return fmt.Errorf("map %s: %w", name, err)
+	}
+	return nil
 }

@@ -299,7 +299,9 @@ func alone(c Case, n *request.Node, choice *Choice) []string {
 			if e.Node != n.ID || e.Existing {
 				continue
 			}
-			wired++
+			if owns(c, &c.Request.Links[i]) {
+				wired++
+			}
 			if !t.Shaping && mustShape(c, &c.Request.Links[i], k) {
 				say("link %s cannot be shaped", c.Request.Links[i].ID)
 			}
@@ -316,6 +318,28 @@ func alone(c Case, n *request.Node, choice *Choice) []string {
 		}
 	}
 	return wrong
+}
+
+// owns reports whether a link has the interfaces of whole hosts to itself.
+func owns(c Case, link *request.Link) bool {
+	if link.Multiplexed != request.Open {
+		return link.Multiplexed == request.No
+	}
+	for _, e := range link.Ends {
+		for _, n := range c.Request.Nodes {
+			t, known := c.Snapshot.Type(n.SliverType)
+			if !e.Existing && n.ID == e.Node && n.SliverType != "" && known && !t.WholeHost {
+				return false
+			}
+		}
+		for _, n := range c.Occupancy.Existing {
+			t, known := c.Snapshot.Type(n.SliverType)
+			if e.Existing && n.ID == e.Node && known && !t.WholeHost {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // nodeFacts says what is wrong with what a placement says of a node.

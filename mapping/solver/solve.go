@@ -91,11 +91,45 @@ func (a *search) settle() {
 			changed = a.settleOne(v) || changed
 		}
 	}
+	for v := range int32(len(a.at)) {
+		a.settleFirst(v)
+	}
 	if a.energy() > a.best.energy {
 		a.restore(a.best)
 		return
 	}
 	a.save(a.best)
+}
+
+// maxSettle bounds how many hosts settleFirst tries.
+const maxSettle = 32
+
+// settleFirst moves a node to the first host at its switch that does as well.
+func (a *search) settleFirst(v int32) {
+	from := a.at[v]
+	if from < 0 || from == a.p.Nodes[v].Hint || a.p.Nodes[v].Fixed >= 0 {
+		return
+	}
+	k := &a.kinds[a.kind[v]]
+	tried := 0
+	for _, h := range k.cand[k.candOff[a.home[from]]:k.candOff[a.home[from]+1]] {
+		if h >= from || tried == maxSettle {
+			return
+		}
+		e := a.fits(v, h)
+		if e < 0 {
+			continue
+		}
+		tried++
+		before, old := a.energy(), a.slot[v]
+		a.unplace(v)
+		a.place(v, h, e)
+		if a.energy() <= before {
+			return
+		}
+		a.unplace(v)
+		a.place(v, from, old)
+	}
 }
 
 func (a *search) settleOne(v int32) bool {
