@@ -6,7 +6,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 3s
 SOAKFUZZTIME ?= 5m
 
-.PHONY: build demo test soak bench bench-mapping lint format-check clean
+.PHONY: build demo test soak bench bench bench-links-mapping lint format-check clean
 
 build:
 	scripts/setup build
@@ -40,6 +40,13 @@ bench: build
 # those of a planted placement and of Emulab's assign, bytes.
 bench-mapping:
 	$(GO) test -run '^$$' -bench Instances -benchtime 1x ./mapping/assign
+
+# What shaped links do against what they should, as a table, and how long rings
+# of nodes take. On a machine that does nothing else.
+bench-links:
+	scripts/setup build test
+	$(GO) test -run '^$$' -bench BenchmarkLinks -benchtime 1x -timeout 10m ./drivers/wiring
+	$(GO) test -run '^$$' -bench BenchmarkRing -benchtime 1x -timeout 20m ./drivers/namespace
 
 lint: format-check
 	$(GO) vet ./...

@@ -27,7 +27,7 @@ func benchNode(i int) drivers.Node {
 		n.Interfaces = append(n.Interfaces, drivers.Interface{
 			Name:      request.ClientID(fmt.Sprintf("if%d", j)),
 			Device:    fmt.Sprintf("eth%d", j+1),
-			Addresses: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(j), byte(i), 1}), 24)},
+			Addresses: []netip.Prefix{netip.PrefixFrom(netip.AddrFrom4([4]byte{10, byte(j)<<4 | byte(i>>8), byte(i), 1}), 24)},
 		})
 	}
 	return n
@@ -59,13 +59,31 @@ func BenchmarkNode(b *testing.B) {
 	b.ReportMetric(float64(remove.Milliseconds())/float64(b.N), "ms/remove")
 }
 
-// BenchmarkRing makes a ring of 50 nodes and 50 links, a few at a time, and
-// removes it.
+// BenchmarkRing makes rings of nodes and links, a few at a time, and removes
+// them.
 func BenchmarkRing(b *testing.B) {
-	const count = 50
-	d := open(b, namespace.Config{Dir: b.TempDir()})
+	for _, ring := range []struct {
+		name  string
+		count int
+		shape request.Shape
+	}{
+		{"50 nodes, plain links", 50, request.Shape{}},
+		{"50 nodes, links of 100 Mbit/s", 50, request.Shape{Capacity: 100_000}},
+		{"50 nodes, links of 10 ms", 50, request.Shape{Capacity: 100_000, LatencyMs: 10}},
+		{"500 nodes, links of 100 Mbit/s", 500, request.Shape{Capacity: 100_000}},
+	} {
+		b.Run(ring.name, func(b *testing.B) { benchRing(b, ring.count, ring.shape) })
+	}
+}
+
+func benchRing(b *testing.B, count int, shape request.Shape) {
+	d := open(b, namespace.Config{Dir: b.TempDir(), IDs: namespace.IDRange{First: 1 << 30, Nodes: count + 1}})
 	defer d.Close()
 	ctx := context.Background()
+	// The first node has the system image made.
+	if err := errors.Join(d.Make(ctx, benchNode(0)), d.Remove(ctx, benchNode(0).Sliver)); err != nil {
+		b.Fatal(err)
+	}
 	each := func(f func(i int) error) {
 		b.Helper()
 		slots := make(chan struct{}, 4)
@@ -92,7 +110,8 @@ func BenchmarkRing(b *testing.B) {
 		return drivers.Link{
 			Sliver: urn.URN{Authority: "bench.example", Type: urn.Sliver, Name: fmt.Sprintf("link-%d", i)},
 			Slice:  benchNode(i).Slice,
-			Ends:   []drivers.End{{Node: benchNode(i).Sliver, Interface: "if0"}, {Node: benchNode((i + 1) % count).Sliver, Interface: "if1"}},
+			Ends: []drivers.End{{Node: benchNode(i).Sliver, Interface: "if0", Out: shape, In: shape},
+				{Node: benchNode((i + 1) % count).Sliver, Interface: "if1"}},
 		}
 	}
 	var times [4]time.Duration
@@ -110,5 +129,8 @@ func BenchmarkRing(b *testing.B) {
 	}
 	for k, name := range []string{"ms/nodes", "ms/links", "ms/unlink", "ms/remove"} {
 		b.ReportMetric(float64(times[k].Milliseconds())/float64(b.N), name)
+	}
+	if found, err := d.List(ctx); err != nil || len(found) > 0 {
+		b.Errorf("left: %d, %v", len(found), err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/vishvananda/netlink/nl"
 	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
+
+	"croft/request"
 )
 
 // fabric is the network namespace with the bridges of the links and the outer
@@ -227,10 +229,11 @@ func (f *fabric) shut(group uint32) error {
 	return nil
 }
 
-// plug puts a port on a bridge, or takes it off (""). A port may be missing:
+// plug puts a port, which shapes what it sends, on a bridge, or takes it off
+// (""). A port may be missing:
 // it goes with its node's network, at a time of the kernel's, and the node's
 // root can remove the interface. It is plugged when the node starts again.
-func (f *fabric) plug(port, bridge string) error {
+func (f *fabric) plug(port, bridge string, shape request.Shape) error {
 	p, err := f.handle.LinkByName(port)
 	if isGone(err) {
 		return nil
@@ -244,6 +247,11 @@ func (f *fabric) plug(port, bridge string) error {
 		index, findErr := f.bridge(bridge)
 		if findErr != nil {
 			return findErr
+		}
+		// What it has of an earlier link goes. Mostly there is nothing.
+		f.handle.QdiscDel(&netlink.GenericQdisc{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: p.Attrs().Index, Parent: netlink.HANDLE_ROOT}})
+		if err := setShape(f.handle, p.Attrs().Index, shape); err != nil {
+			return err
 		}
 		err = f.handle.LinkSetMasterByIndex(p, index)
 		if err == nil {

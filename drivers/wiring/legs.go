@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"croft/drivers"
+	"croft/request"
 )
 
 // A shaped end of a link has a bridge of its own, which its port is plugged
@@ -19,6 +20,9 @@ import (
 //
 //	port — l7.1 — y7.1 ═ x7.1 — l7              the kernel shapes
 //	port — l7.1 — y7.1 ═ v7.1 ~ relay ~ u7.1 ═ x7.1 — l7
+//
+// A link of two ends that the kernel shapes has no legs: its ports do it, which
+// is a third of the work when links come and go.
 
 func legBridge(link, end int) string { return bridgeName(link) + "." + strconv.Itoa(end) }
 
@@ -26,10 +30,34 @@ func legEnd(letter string, link, end int) string {
 	return letter + strconv.Itoa(link) + "." + strconv.Itoa(end)
 }
 
+// legs are the legs that a link has.
+func (s *Switch) legs(l drivers.Link) []leg {
+	legs := plan(l)
+	if len(l.Ends) == 2 && len(legs) > 0 {
+		if k, err := s.kernel(); err == nil && !k.relayed(legs[0]) {
+			return nil
+		}
+	}
+	return legs
+}
+
+// portShape is what the port of an end does to what it sends to its node, in a
+// link without legs.
+func (s *Switch) portShape(l drivers.Link, e drivers.End) request.Shape {
+	legs := plan(l)
+	switch {
+	case len(legs) == 0 || len(s.legs(l)) > 0:
+		return request.Shape{}
+	case keyOf(l.Ends[legs[0].end]) == keyOf(e):
+		return legs[0].back
+	}
+	return legs[0].out
+}
+
 // linkParts names all that a link may have in the switch.
-func linkParts(r *linkRecord) []string {
+func (s *Switch) linkParts(r *linkRecord) []string {
 	out := []string{bridgeName(r.Slot)}
-	for _, leg := range plan(r.Link) {
+	for _, leg := range s.legs(r.Link) {
 		out = append(out, legBridge(r.Slot, leg.end))
 		for _, letter := range []string{"x", "y", "u", "v"} {
 			out = append(out, legEnd(letter, r.Slot, leg.end))
@@ -39,8 +67,8 @@ func linkParts(r *linkRecord) []string {
 }
 
 // bridgeOf names the bridge that the port of an end belongs in.
-func bridgeOf(r *linkRecord, e drivers.End) string {
-	for _, leg := range plan(r.Link) {
+func (s *Switch) bridgeOf(r *linkRecord, e drivers.End) string {
+	for _, leg := range s.legs(r.Link) {
 		if keyOf(r.Link.Ends[leg.end]) == keyOf(e) {
 			return legBridge(r.Slot, leg.end)
 		}
@@ -57,16 +85,15 @@ func (s *Switch) build(r *linkRecord) error {
 	if err := s.fabric.addBridge(bridgeName(r.Slot)); err != nil {
 		return err
 	}
-	legs := plan(r.Link)
-	if len(legs) > 0 {
+	if len(plan(r.Link)) > 0 {
 		k, err := s.kernel()
 		if err == nil {
 			err = shapes(r.Link, k)
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			err = s.buildLegs(r, s.legs(r.Link), k)
 		}
-		if err := s.buildLegs(r, legs, k); err != nil {
+		if err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"time"
 
 	"croft/drivers"
 	"croft/drivers/internal/records"
@@ -84,7 +85,7 @@ func (s *Switch) wire(r *linkRecord) error {
 		return err
 	}
 	for port, end := range s.portsOf(r) {
-		if err := s.fabric.plug(port, bridgeOf(r, end)); err != nil {
+		if err := s.fabric.plug(port, s.bridgeOf(r, end), s.portShape(r.Link, end)); err != nil {
 			return err
 		}
 	}
@@ -207,7 +208,7 @@ func (s *Switch) unwire(key urn.URN, r *linkRecord) error {
 	}
 	if s.fabric.handle != nil {
 		for port := range s.portsOf(r) {
-			if err := s.fabric.plug(port, ""); err != nil {
+			if err := s.fabric.plug(port, "", request.Shape{}); err != nil {
 				return err
 			}
 		}
@@ -218,7 +219,7 @@ func (s *Switch) unwire(key urn.URN, r *linkRecord) error {
 	if err := removeFile(s.linkFile(r.Slot)); err != nil {
 		return err
 	}
-	parts := linkParts(r)
+	parts := s.linkParts(r)
 	for _, name := range parts {
 		delete(s.fabric.bridges, name)
 	}
@@ -235,15 +236,22 @@ func (s *Switch) unwire(key urn.URN, r *linkRecord) error {
 	return nil
 }
 
-// takeOut deletes bridges that nothing is plugged into, as long as there are
-// any, as many as there are at once. The slots of those that it cannot delete
-// stay out of use, and the next Sweep removes them.
+const (
+	// trashPause is how long no link is removed before what is left of links
+	// is deleted: the kernel lets nobody change anything meanwhile, and takes
+	// about as long for one link as for a hundred.
+	trashPause = 50 * time.Millisecond
+	// trashWait bounds the waiting.
+	trashWait = time.Second
+)
+
+// takeOut deletes what is left of links that were removed, as long as there
+// are any, as many as there are at once. The slots of those that it cannot
+// delete stay out of use, and the next Sweep removes them.
 func (s *Switch) takeOut() {
 	for {
-		s.mu.Lock()
-		trash := maps.Clone(s.trash)
-		s.mu.Unlock()
-		if len(trash) == 0 {
+		trash, err := s.collect()
+		if err != nil || len(trash) == 0 {
 			return
 		}
 		var names []string
@@ -257,6 +265,26 @@ func (s *Switch) takeOut() {
 		s.mu.Lock()
 		maps.DeleteFunc(s.trash, func(slot int, _ []string) bool { return trash[slot] != nil })
 		s.mu.Unlock()
+	}
+}
+
+// collect waits until the trash grows no more, and returns it. It fails when
+// the Switch is closed.
+func (s *Switch) collect() (map[int][]string, error) {
+	size := -1
+	for deadline := time.Now().Add(trashWait); ; {
+		s.mu.Lock()
+		trash := maps.Clone(s.trash)
+		s.mu.Unlock()
+		if len(trash) == size || len(trash) == 0 || time.Now().After(deadline) {
+			return trash, nil
+		}
+		size = len(trash)
+		select {
+		case <-s.closing:
+			return nil, errors.New("closed")
+		case <-time.After(trashPause):
+		}
 	}
 }
 

@@ -59,18 +59,22 @@ func (s *Switch) plug(n drivers.Node, ns int) error {
 		s.mu.Lock()
 		l := s.joined[endKey{n.Sliver.Canonical(), iface.Name}]
 		s.mu.Unlock()
-		bridge := ""
+		bridge, shape := "", request.Shape{}
 		if l != nil {
 			if err := s.build(l); err != nil { // new after a reboot
 				return err
 			}
-			bridge = bridgeOf(l, drivers.End{Node: n.Sliver, Interface: iface.Name})
+			end := drivers.End{Node: n.Sliver, Interface: iface.Name}
+			bridge, shape = s.bridgeOf(l, end), s.portShape(l.Link, end)
 		}
 		mac := iface.MAC
 		if len(mac) == 0 {
 			mac = ownMAC(n.Sliver, iface.Name)
 		}
 		if err := s.fabric.addPort(portName(r.Slot, i), portIndex(r.Slot, i), portGroup(r.Slot), bridge, iface.Device, mac, ns); err != nil {
+			return fmt.Errorf("interface %s: %w", iface.Name, err)
+		}
+		if err := setShape(s.fabric.handle, portIndex(r.Slot, i), shape); err != nil {
 			return fmt.Errorf("interface %s: %w", iface.Name, err)
 		}
 	}

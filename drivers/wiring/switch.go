@@ -221,7 +221,7 @@ func (s *Switch) Sweep(running func(sliver urn.URN) bool) error {
 	keep := map[string]bool{}
 	var gone []*portRecord
 	for _, r := range s.links {
-		for _, name := range linkParts(r) {
+		for _, name := range s.linkParts(r) {
 			keep[name] = true
 		}
 	}
