@@ -25,6 +25,9 @@ import (
 type AllocateOptions struct {
 	End    time.Time      // when the slivers should expire; zero leaves it open
 	Inputs map[string]any // values for parameters of the document
+	// Documents are those that the document may refer to, in place of the
+	// slice's own; nil leaves it at these.
+	Documents []languages.Document
 }
 
 // Allocated is the answer to Allocate.
@@ -78,6 +81,9 @@ func (s *Service) reserve(ctx context.Context, grant credentials.Grant, slice ur
 		return nil, err
 	}
 	scope.Managers, scope.Inputs = snapshot.Managers(), o.Inputs
+	if o.Documents != nil {
+		scope.Documents = o.Documents
+	}
 	compiled, err := language.Compile(ctx, document, scope)
 	if err != nil {
 		return nil, err

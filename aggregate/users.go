@@ -94,10 +94,16 @@ func wantedUsers(slice urn.URN, n *request.Node) ([]request.User, error) {
 	return out, nil
 }
 
-// addUsers adds the users that a document asks for to those of a call.
+// addUsers adds the users that a document asks for to those of a call. The keys
+// of these open also the accounts that the document gives no key for.
 func addUsers(users, wanted []request.User) []request.User {
 	out := slices.Clone(users)
 	for _, w := range wanted {
+		if len(w.Keys) == 0 {
+			for _, u := range users {
+				w.Keys = append(slices.Clip(w.Keys), u.Keys...)
+			}
+		}
 		k := slices.IndexFunc(out, func(u request.User) bool { return u.URN.Equal(w.URN) })
 		if k < 0 {
 			out = append(out, w)

@@ -110,3 +110,11 @@ func detect(document []byte) bool {
 	}
 	return false
 }
+
+// Empty reports whether a text has nothing but comments: the smallest RADL
+// document, which asks for nothing.
+func Empty(document []byte) bool {
+	s := scanner{text: document}
+	s.next()
+	return s.token == tEnd
+}

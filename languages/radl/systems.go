@@ -14,7 +14,6 @@ import (
 
 	"croft/capacity"
 	"croft/request"
-	"croft/urn"
 )
 
 // plan is what all machines of a system have in common.
@@ -542,16 +541,7 @@ func (c *compiler) finish(p *plan) {
 	if p.gpu.model != nil && n.Capacity.GPUs == 0 {
 		n.Capacity.GPUs = 1
 	}
-	if len(n.Users) > 0 {
-		u := &n.Users[0]
-		switch {
-		case u.Login == "" && len(u.Keys) == 0:
-			n.Users = nil
-		default:
-			name := cmp.Or(u.Login, "user")
-			if m := c.manager(); !m.IsZero() {
-				u.URN = urn.URN{Authority: m.Authority, Type: urn.User, Name: name}
-			}
-		}
+	if len(n.Users) > 0 && n.Users[0].Login == "" && len(n.Users[0].Keys) == 0 {
+		n.Users = nil
 	}
 }

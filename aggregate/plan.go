@@ -1,0 +1,74 @@
+package aggregate
+
+import (
+	"context"
+
+	"croft/credentials"
+	"croft/languages"
+	"croft/slivers"
+	"croft/urn"
+)
+
+// Planned is what a document would get now.
+type Planned struct {
+	Slivers  []slivers.Sliver // as they would be; nothing is reserved, and no name stays
+	Warnings []languages.Problem
+}
+
+// Plan says what Allocate would give for a document, and reserves nothing.
+func (s *Service) Plan(ctx context.Context, p *credentials.Principal, slice urn.URN, document []byte, o AllocateOptions) (*Planned, error) {
+	planned, err := s.plan(ctx, p, slice, document, o)
+	if err != nil {
+		return nil, fail("plan", slice, err)
+	}
+	return planned, nil
+}
+
+func (s *Service) plan(ctx context.Context, p *credentials.Principal, slice urn.URN, document []byte, o AllocateOptions) (*Planned, error) {
+	grant, err := p.May(credentials.Allocate, slice)
+	if err != nil {
+		return nil, err
+	}
+	now := s.Clock()
+	expires, err := s.leaseFor(now, grant.Expires, o.End, s.Leases.Allocated, s.Leases.AllocatedMax)
+	if err != nil {
+		return nil, err
+	}
+	have, err := s.live(ctx, slice)
+	if err != nil {
+		return nil, err
+	}
+	language, err := s.Languages.For(document)
+	if err != nil {
+		return nil, err
+	}
+	snapshot := s.Inventory()
+	scope, err := s.scope(ctx, slice, have)
+	if err != nil {
+		return nil, err
+	}
+	scope.Managers, scope.Inputs = snapshot.Managers(), o.Inputs
+	if o.Documents != nil {
+		scope.Documents = o.Documents
+	}
+	compiled, err := language.Compile(ctx, document, scope)
+	if err != nil {
+		return nil, err
+	}
+	if err := unknownIn(have, compiled.Request); err != nil {
+		return nil, err
+	}
+	if _, err := s.compileSteps(ctx, slice, compiled.Request, have); err != nil {
+		return nil, err
+	}
+	if len(compiled.Request.Nodes)+len(compiled.Request.Links) == 0 {
+		return &Planned{Warnings: compiled.Warnings}, nil
+	}
+	occupancy := s.Store.Occupancy()
+	occupancy.Existing = existingNodes(have)
+	placed, err := s.place(snapshot, occupancy, compiled.Request, slice, now, expires, have)
+	if err != nil {
+		return nil, err
+	}
+	return &Planned{Slivers: placed, Warnings: compiled.Warnings}, nil
+}
