@@ -64,9 +64,13 @@ func (s *Service) plan(ctx context.Context, p *credentials.Principal, slice urn.
 	if len(compiled.Request.Nodes)+len(compiled.Request.Links) == 0 {
 		return &Planned{Warnings: compiled.Warnings}, nil
 	}
+	whole, more, err := extend(have, compiled.Request)
+	if err != nil {
+		return nil, err
+	}
 	occupancy := s.Store.Occupancy()
-	occupancy.Existing = existingNodes(have)
-	placed, err := s.place(snapshot, occupancy, compiled.Request, slice, now, expires, have)
+	occupancy.Existing = existingNodes(have, more)
+	placed, _, err := s.place(snapshot, occupancy, whole, slice, now, expires, have, more)
 	if err != nil {
 		return nil, err
 	}

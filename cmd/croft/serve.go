@@ -173,11 +173,15 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 		RequestBytes: int64(conf.Limits.RequestBytes), Nesting: conf.Limits.Nesting, ConcurrentCalls: conf.Limits.ConcurrentCalls,
 		URL: conf.URL(),
 	})
-	return listen(ctx, conf, api, log, cmd)
+	restServer, restListener, err := openREST(conf, service, log)
+	if err != nil {
+		return err
+	}
+	return listen(ctx, conf, api, restServer, restListener, log, cmd)
 }
 
-// listen serves until ctx ends.
-func listen(ctx context.Context, conf *config.Config, api *am.API, log *slog.Logger, cmd *cobra.Command) error {
+// listen serves until ctx ends. restServer is nil if there are no REST APIs.
+func listen(ctx context.Context, conf *config.Config, api *am.API, restServer *http.Server, restListener net.Listener, log *slog.Logger, cmd *cobra.Command) error {
 	certificate, err := os.ReadFile(conf.PKI.Certificate)
 	if err != nil {
 		return fmt.Errorf("server certificate: %w (croft init makes one)", err)
@@ -217,6 +221,14 @@ func listen(ctx context.Context, conf *config.Config, api *am.API, log *slog.Log
 	fmt.Fprintf(cmd.OutOrStdout(), "croft serves %s at %s\n", api.Service.Manager(), conf.URL())
 	if g := api.Service.SSHGateway(); g.HostKey != "" {
 		fmt.Fprintf(cmd.OutOrStdout(), "its SSH gateway is %s, host key %s\n", net.JoinHostPort(g.Login.Host, strconv.Itoa(g.Login.Port)), g.HostKey)
+	}
+	if restServer != nil {
+		servers, listeners = append(servers, restServer), append(listeners, restListener)
+		scheme := "https"
+		if conf.Rest.Plain {
+			scheme = "http"
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "its REST APIs are at %s://%s\n", scheme, restListener.Addr())
 	}
 	failed := make(chan error, len(servers))
 	for i, s := range servers {

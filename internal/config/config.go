@@ -42,7 +42,26 @@ type Config struct {
 	Docker    Docker    `yaml:"docker"`
 	Machines  Machines  `yaml:"machines"`
 	Radl      Radl      `yaml:"radl"`
+	Rest      Rest      `yaml:"rest"`
 	Simulated Simulated `yaml:"simulated"`
+}
+
+// Rest is the listener of the REST APIs and who may use them.
+type Rest struct {
+	// Listen is its address, as net.Listen takes it; "" for none.
+	Listen string `yaml:"listen"`
+	// Plain has it speak HTTP without TLS, on a loopback address.
+	Plain    bool          `yaml:"plain"`
+	Accounts []RestAccount `yaml:"accounts"`
+}
+
+// RestAccount is somebody who may use the REST APIs.
+type RestAccount struct {
+	Name     string   `yaml:"name"`
+	Password string   `yaml:"password"` // its bcrypt or argon2id hash
+	Token    string   `yaml:"token"`    // its hash
+	Member   urn.URN  `yaml:"member"`   // whom the account acts as
+	Keys     []string `yaml:"keys"`     // public SSH keys, beside those that the APIs give out
 }
 
 // Radl says what is done with requests in RADL.

@@ -15,6 +15,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"croft/urn"
 )
 
 // maxFile bounds what Parse reads.
@@ -178,6 +180,7 @@ func (v *validator) check(written, c *Config) {
 	v.gateway(written.Logins)
 	v.frontend(written.Frontend)
 	v.trust(written.Trust)
+	v.rest(c.Rest)
 	v.docker(written.Docker)
 	v.machines(written.Machines)
 	v.simulated(c.Simulated)
@@ -298,6 +301,36 @@ func (v *validator) frontend(f Frontend) {
 	}
 	if f.Header == "" || textproto.CanonicalMIMEHeaderKey(f.Header) == "" || strings.ContainsAny(f.Header, " :\r\n\t") {
 		v.fail("frontend.header", "%q is not the name of an HTTP header", f.Header)
+	}
+}
+
+func (v *validator) rest(r Rest) {
+	if r.Listen == "" {
+		return
+	}
+	host, port, err := net.SplitHostPort(r.Listen)
+	if err != nil {
+		v.fail("rest.listen", "%q is not HOST:PORT", r.Listen)
+		return
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil {
+		v.fail("rest.listen", "%q is not a port", port)
+	}
+	if ip, err := netip.ParseAddr(host); r.Plain && host != "localhost" && (err != nil || !ip.IsLoopback()) {
+		// Passwords would cross the network for all to read.
+		v.fail("rest.plain", "%q is not a loopback address (127.0.0.1 or [::1]), and passwords are sent without TLS on no other", host)
+	}
+	for i, a := range r.Accounts {
+		field := fmt.Sprintf("rest.accounts[%d]", i)
+		if a.Name == "" {
+			v.fail(field+".name", "missing: the name that clients give")
+		}
+		if a.Password == "" && a.Token == "" {
+			v.fail(field, "neither a password nor a token (croft account hash and croft account token make their hashes)")
+		}
+		if a.Member.Type.Canonical() != urn.User {
+			v.fail(field+".member", "%q is not the URN of a user, such as urn:publicid:IDN+example.org+user+alice", a.Member)
+		}
 	}
 }
 

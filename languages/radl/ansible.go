@@ -89,7 +89,7 @@ func (s *stepper) ansible(r *Configure, machines []int, place request.Place) {
 		own := request.File{Path: playDir + "/own/" + stepPrefix(n.ID), Mode: 0o600,
 			Content: fmt.Appendf(nil, "%s ansible_connection=local ansible_python_interpreter=auto_silent\n", stepPrefix(n.ID))}
 		s.add(m, r.Name, request.Step{
-			Root: true, After: s.last, Env: s.variables(m),
+			Root: true, Env: s.variables(m),
 			Files: append(slices.Clone(b.files), own, request.File{Path: path, Mode: 0o600, Content: book}),
 			Run: &request.Run{Dir: playDir, Args: []string{"ansible-playbook", "-i", playDir + "/machines", "-i", own.Path,
 				"--limit", stepPrefix(n.ID), "-e", "@" + playDir + "/variables.yml", path}},

@@ -53,7 +53,6 @@ func (s *stepper) cloudInit(r *Configure, machines []int, place request.Place) {
 	for _, i := range machines {
 		for _, step := range steps {
 			own := step.Step
-			own.After = s.last
 			s.add(&s.machines[i], r.Name+"."+step.module, own, place)
 		}
 	}

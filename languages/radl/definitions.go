@@ -15,7 +15,8 @@ import (
 type definitions struct {
 	aspects  map[Class]map[string]*Aspect
 	recipes  map[string]*Configure
-	earlier  map[any]bool // definitions that are not of this document
+	earlier  map[any]bool    // definitions that are not of this document
+	before   map[string]bool // networks that earlier documents define
 	items    []ContextItem
 	itemOf   map[[2]string]int // where in items
 	limit    float64           // in seconds; 0 for none
@@ -28,7 +29,7 @@ type definitions struct {
 func (c *compiler) define(earlier []*Document) {
 	d := &definitions{
 		aspects: map[Class]map[string]*Aspect{}, recipes: map[string]*Configure{},
-		earlier: map[any]bool{}, itemOf: map[[2]string]int{},
+		before: map[string]bool{}, earlier: map[any]bool{}, itemOf: map[[2]string]int{},
 	}
 	for _, class := range []Class{Network, System, Ansible, Description} {
 		d.aspects[class] = map[string]*Aspect{}
@@ -41,6 +42,9 @@ func (c *compiler) define(earlier []*Document) {
 				if !item.Reference {
 					d.aspects[item.Class][item.Name] = item
 					d.earlier[item] = i < len(earlier)
+					if item.Class == Network && i < len(earlier) {
+						d.before[item.Name] = true
+					}
 				}
 			case *Configure:
 				if !item.Reference {

@@ -133,12 +133,16 @@ func (c *compiler) ports(l *lan, f *Feature) {
 	}
 }
 
-// links makes a LAN of every network that machines share, and gives addresses
-// to the machines on networks that have a CIDR.
+// links makes a LAN of every network that machines are on, or adds them to the
+// one that the slice has, and gives addresses to the machines on networks that
+// have a CIDR.
 func (c *compiler) links() {
-	taken := map[request.ClientID]bool{}
+	standing, taken := map[request.ClientID]bool{}, map[request.ClientID]bool{}
 	for _, id := range c.scope.Links {
-		taken[id] = true
+		standing[id], taken[id] = true, true
+	}
+	for _, e := range c.scope.Existing {
+		taken[e.Node] = true
 	}
 	for i := range c.request.Nodes {
 		taken[c.request.Nodes[i].ID] = true
@@ -150,10 +154,8 @@ func (c *compiler) links() {
 		c.addresses(l)
 		place := c.place(l.aspect, l.aspect.Offset, "network "+l.name)
 		link := request.Link{ID: request.ClientID(l.name), Place: place, Type: "lan", SharedVLAN: l.shared, Manager: c.manager()}
-		if c.definitions.earlier[l.aspect] && taken[link.ID] {
-			c.keep(place, fmt.Sprintf("network %s: the machines of this document are on a LAN of their own, not on that of those before", l.name), "")
-		}
-		for n := 2; taken[link.ID]; n++ {
+		link.Existing = standing[link.ID] && c.definitions.before[l.name]
+		for n := 2; taken[link.ID] && !link.Existing; n++ {
 			link.ID = request.ClientID(fmt.Sprintf("%s-%d", l.name, n))
 		}
 		taken[link.ID] = true
@@ -161,23 +163,8 @@ func (c *compiler) links() {
 			n := &c.request.Nodes[c.machines[e.machine].node]
 			link.Ends = append(link.Ends, request.End{Node: n.ID, Interface: n.Interfaces[e.iface].ID, Place: e.place})
 		}
-		if len(link.Ends) == 1 && link.SharedVLAN == "" {
-			c.alone(l)
-			continue
-		}
 		c.request.Links = append(c.request.Links, link)
 	}
-}
-
-// alone takes the interface off the only machine of a network that nobody else
-// is on: there would be nothing at its other end.
-func (c *compiler) alone(l *lan) {
-	e := l.ends[0]
-	n := &c.request.Nodes[c.machines[e.machine].node]
-	if l.public {
-		return
-	}
-	c.keep(e.place, fmt.Sprintf("network %s has one machine only, %s: its interface leads nowhere", l.name, n.ID), "")
 }
 
 // addresses gives the machines of a network theirs: those that they ask for,

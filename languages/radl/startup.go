@@ -2,6 +2,8 @@ package radl
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,8 +17,9 @@ type stepper struct {
 	*compiler
 	books  *playbooks
 	linked map[request.ClientID]bool
-	wave   []request.StepName // the recipes that must have ended before those of the next number
-	last   []request.StepName // what the recipes of the number in hand wait for
+	before map[request.ClientID]request.StepName // the last step of each node
+	wave   []request.StepName                    // the recipes that must have ended before those of the next number
+	last   []request.StepName                    // what the recipes of the number in hand wait for
 }
 
 // startup makes the start-up graph: what systems themselves ask for, then the
@@ -116,7 +119,15 @@ func stepPrefix(id request.ClientID) string {
 		return '_'
 	}, string(id))
 	if clean != string(id) {
-		return fmt.Sprintf("%s%x", clean, []byte(id))
+		clean = fmt.Sprintf("%s%x", clean, []byte(id))
+	}
+	if clean == "" || clean[0] == '.' || clean[0] == '-' {
+		clean = "_" + clean
+	}
+	const most = 90 // two of them make the name of a step
+	if len(clean) > most {
+		sum := sha256.Sum256([]byte(clean))
+		clean = clean[:most-16] + hex.EncodeToString(sum[:8])
 	}
 	return clean
 }
@@ -131,6 +142,15 @@ func (s *stepper) add(m *machine, name string, step request.Step, place request.
 		step.Name = request.StepName(fmt.Sprintf("%s.%d", base, len(s.request.Steps)))
 	}
 	s.told["step "+string(step.Name)] = true
+	// What a node does, it does in order.
+	step.After = s.last
+	if s.before == nil {
+		s.before = map[request.ClientID]request.StepName{}
+	}
+	if before := s.before[n.ID]; before != "" && !slices.Contains(s.last, before) {
+		step.After = append(slices.Clip(step.After), before)
+	}
+	s.before[n.ID] = step.Name
 	if limit := s.definitions.limit; limit > 0 && step.Limit == 0 {
 		step.Limit = time.Duration(min(limit, 30*24*3600)) * time.Second
 	}
@@ -207,7 +227,7 @@ func (s *stepper) script(m *machine, name, text string, place request.Place) {
 	}
 	path := scriptDir + "/" + stepPrefix(request.ClientID(name))
 	s.add(m, name, request.Step{
-		Root: true, After: s.last,
+		Root:  true,
 		Files: []request.File{{Path: path, Mode: 0o700, Content: []byte(text)}},
 		Run:   &request.Run{Args: []string{path}},
 	}, place)

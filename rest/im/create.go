@@ -134,7 +134,7 @@ func (c *call) launch(x *infrastructure, text []byte, language languages.Languag
 		for _, v := range got.Slivers {
 			target.Slivers = append(target.Slivers, v.URN)
 		}
-		_, err = c.Service.Provision(ctx, c.principal, target, aggregate.ProvisionOptions{Users: c.users(key), End: c.end(), Start: true})
+		_, err = c.Service.Provision(ctx, c.principal, target, aggregate.ProvisionOptions{Users: c.users(key), End: c.end(), Start: true, Version: got.Version})
 		if err != nil {
 			_, undo := c.Service.Delete(ctx, c.principal, target, true)
 			return errors.Join(err, undo)

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"crypto/rand"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/net/netutil"
+
+	"croft/aggregate"
+	"croft/internal/config"
+	"croft/rest"
+	"croft/rest/im"
+)
+
+// restBodyBytes bounds what REST clients send.
+const restBodyBytes = 32 << 20
+
+// openREST makes the server of the REST faces and its listener. Both are nil
+// if none is wanted.
+func openREST(conf *config.Config, service *aggregate.Service, log *slog.Logger) (*http.Server, net.Listener, error) {
+	if conf.Rest.Listen == "" {
+		return nil, nil, nil
+	}
+	var list []rest.Account
+	for _, a := range conf.Rest.Accounts {
+		list = append(list, rest.Account{Name: a.Name, Password: a.Password, Token: a.Token, Member: a.Member, Keys: a.Keys})
+	}
+	accounts, err := rest.NewAccounts(list, time.Now)
+	if err != nil {
+		return nil, nil, fmt.Errorf("rest.accounts: %w", err)
+	}
+	records, err := rest.OpenRecords(filepath.Join(filepath.Dir(conf.Database), "rest", "im"))
+	if err != nil {
+		return nil, nil, err
+	}
+	infrastructures := im.New(im.Config{
+		Service: service, Accounts: accounts, Records: records, Path: "/im", Clock: time.Now, Random: rand.Reader, Log: log,
+	})
+	handler := rest.Handler(rest.Config{
+		Faces: map[string]http.Handler{"/im": infrastructures},
+		Log:   log, Clock: time.Now, BodyBytes: restBodyBytes, Concurrent: conf.Limits.ConcurrentCalls,
+	})
+	server := newServer(conf, handler, log)
+	plain, err := net.Listen("tcp", conf.Rest.Listen)
+	if err != nil {
+		return nil, nil, fmt.Errorf("rest: listening: %w", err)
+	}
+	listener := netutil.LimitListener(plain, conf.Limits.Connections)
+	if conf.Rest.Plain {
+		return server, listener, nil
+	}
+	certificate, err := tls.LoadX509KeyPair(conf.PKI.Certificate, conf.PKI.Key)
+	if err != nil {
+		plain.Close()
+		return nil, nil, fmt.Errorf("rest: server certificate: %w", err)
+	}
+	return server, tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}), nil
+}
