@@ -100,6 +100,11 @@ func WholeFeature(name string, n int64) Feature {
 	return Feature{Name: name, Value: Value{Kind: Number, Text: strconv.FormatInt(n, 10), Num: float64(n), Whole: true}}
 }
 
+// NumberFeature is the feature that a name has a number that need not be whole.
+func NumberFeature(name string, n float64) Feature {
+	return Feature{Name: name, Value: Value{Kind: Number, Text: decimal(n), Num: n}}
+}
+
 // accessNetwork is the network that a machine is shown on that is on no public
 // one: it, too, is reached from outside, by its login.
 const accessNetwork = "croft_access"

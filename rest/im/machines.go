@@ -13,6 +13,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"croft/aggregate"
+	"croft/capacity"
 	"croft/languages/radl"
 	"croft/rest"
 	"croft/slivers"
@@ -87,7 +88,7 @@ func (c *call) machineDocument(x *infrastructure, m *machineRecord) (*radl.Docum
 	add("virtual_system_type", string(v.Node.SliverType))
 	facts.Features = append(facts.Features, radl.WholeFeature("launch_time", v.Created.Unix()))
 	if a := v.Node.Capacity; a.Cores > 0 {
-		facts.Features = append(facts.Features, radl.WholeFeature("cpu.count", max(1, int64(a.Cores)/1000)))
+		facts.Features = append(facts.Features, radl.NumberFeature("cpu.count", float64(a.Cores)/float64(capacity.Core)))
 	}
 	if a := v.Node.Capacity; a.Memory > 0 {
 		facts.Features = append(facts.Features, radl.WholeFeature("memory.size", int64(a.Memory)<<20))
