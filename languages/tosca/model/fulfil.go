@@ -338,3 +338,20 @@ func (s *Service) cells(e *Entity) {
 		}
 	}
 }
+
+// IsHosting reports whether the requirement is for a host.
+func (a *Assignment) IsHosting() bool {
+	return a.relType.IsNamed("HostedOn") || a.relType == nil && a.Name == "host"
+}
+
+// Admits reports whether a service template can stand for a node, by its
+// substitution filter.
+func (s *Service) Admits(n *Node, index int64) bool {
+	m := s.Substitution
+	if m == nil || m.Filter == nil {
+		return m != nil
+	}
+	sc := &scope{service: n.service, self: &n.Entity, index: index, fail: func(error) {}}
+	held, ok := s.Unit.raw(m.Filter, sc).(bool)
+	return !ok || held
+}

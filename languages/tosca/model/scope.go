@@ -62,8 +62,37 @@ func (sc *scope) ask(u *Unit, c call) any {
 		return sc.nested(u, v, args[1:])
 	case "get_property", "get_attribute":
 		return sc.lookup(u, c.name == "get_attribute", args)
+	case "get_artifact", "get_operation_output":
+		return sc.runtime(u, c.name, args)
 	}
 	return values.Unknown{}
+}
+
+// runtime asks for an artifact or for an output of an operation.
+func (sc *scope) runtime(u *Unit, function string, args []*tree.Node) any {
+	if sc.service == nil || sc.service.Runtime == nil || len(args) < 2 {
+		return values.Unknown{}
+	}
+	at, rest, ok, err := sc.walk(u, args[:1])
+	if err != nil || !ok || len(at) != 1 || len(rest) != 0 {
+		return values.Unknown{}
+	}
+	text := func(i int) string {
+		if i >= len(args) {
+			return ""
+		}
+		return values.String(u.raw(args[i], sc))
+	}
+	var v any
+	if function == "get_artifact" {
+		v, ok = sc.service.Runtime.Artifact(at[0].entity, at[0].index, text(1), text(2))
+	} else {
+		v, ok = sc.service.Runtime.OperationOutput(at[0].entity, at[0].index, text(1), text(2), text(3))
+	}
+	if !ok {
+		return values.Unknown{}
+	}
+	return v
 }
 
 // nested goes into a value by names and indexes.
@@ -341,8 +370,8 @@ func (sc *scope) lookup(u *Unit, attribute bool, args []*tree.Node) any {
 
 func (e *Entity) lookup(name string, attribute bool, index int64, depth int) any {
 	if attribute {
-		if e.service.Attribute != nil {
-			if v, ok := e.service.Attribute(e, index, name); ok {
+		if e.service.Runtime != nil {
+			if v, ok := e.service.Runtime.Attribute(e, index, name); ok {
 				return v
 			}
 		}
@@ -378,15 +407,15 @@ func (c *Cell) value(index int64, depth int) any {
 	if c.Def != nil {
 		v = c.Unit.conform(&c.Def.Schema, v, c.Entry, sc, c.Unit.errorf)
 	}
-	if c.known == nil {
-		c.known = map[int64]any{}
+	// What is not known yet may be known later.
+	if values.Known(v) {
+		if c.known == nil {
+			c.known = map[int64]any{}
+		}
+		c.known[index] = v
 	}
-	c.known[index] = v
 	return v
 }
-
-// forget drops computed values, because attributes are known now.
-func (c *Cell) forget() { c.known = nil }
 
 // checkInput tells about $get_input of what is no input.
 func (sc *scope) checkInput(u *Unit, args []*tree.Node) {
