@@ -103,7 +103,7 @@ func (s *Service) reserve(ctx context.Context, grant credentials.Grant, slice ur
 	for n := range attempts {
 		// Many may map at once; who was too late too often maps alone.
 		placed, err = s.placeAndReserve(ctx, n == attempts-1, snapshot, compiled.Request, steps, have, now, expires,
-			slivers.Document{Slice: slice, MediaType: language.MediaType(), Bytes: document, Received: now})
+			slivers.Document{Slice: slice, MediaType: language.MediaType(), Bytes: document, Inputs: o.Inputs, Received: now})
 		if !errors.Is(err, slivers.ErrConflict) {
 			break
 		}

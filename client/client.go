@@ -3,6 +3,8 @@ package client
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -74,6 +76,9 @@ type Described struct {
 	Slice   urn.URN  `json:"geni_urn,omitzero"`
 	Slivers []Sliver `json:"geni_slivers"`
 	RSpec   string   `json:"geni_rspec,omitempty"`
+	// Outputs are those of the slice's documents, of a Croft that was asked
+	// for them.
+	Outputs map[string]any `json:"croft_outputs,omitempty"`
 }
 
 // User is somebody whose keys open the nodes.
@@ -291,6 +296,31 @@ func (c *Client) Describe(ctx context.Context, targets []urn.URN, creds []Creden
 		return nil, err
 	}
 	return r.described(value)
+}
+
+// Outputs asks a Croft for the outputs of a slice's documents, such as those
+// of TOSCA templates (option croft_outputs of Describe).
+func (c *Client) Outputs(ctx context.Context, slice urn.URN, creds []Credential) (*Described, error) {
+	r := &reader{method: "Describe"}
+	options := rspecOption(GENI3)
+	options["croft_outputs"] = true
+	value, err := c.call(ctx, r, names([]urn.URN{slice}), wire(creds), options)
+	if err != nil {
+		return nil, err
+	}
+	d, err := r.described(value)
+	if err != nil {
+		return nil, err
+	}
+	fields, _ := value.(map[string]any)
+	text, told := fields["croft_outputs"].(string)
+	if !told {
+		return nil, errors.New("Describe: the aggregate tells no outputs")
+	}
+	if err := json.Unmarshal([]byte(text), &d.Outputs); err != nil {
+		return nil, fmt.Errorf("Describe: croft_outputs: %w", err)
+	}
+	return d, nil
 }
 
 // Perform does an operational action, such as "geni_start".

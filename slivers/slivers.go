@@ -91,6 +91,7 @@ type Document struct {
 	Slice     urn.URN
 	MediaType string
 	Bytes     []byte
+	Inputs    map[string]any // values that came for its parameters; numbers of the store are json.Number
 	Received  time.Time
 }
 

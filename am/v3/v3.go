@@ -4,6 +4,7 @@ package v3
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"croft/aggregate"
@@ -258,6 +259,10 @@ func (a *API) describe(ctx context.Context, c *wire.Call, params []any) (any, st
 	if err != nil {
 		return nil, "", err
 	}
+	outputs, err := b.options.Bool("croft_outputs")
+	if err != nil {
+		return nil, "", err
+	}
 	if err := a.find(ctx, &b, credentials.Describe); err != nil {
 		return nil, "", err
 	}
@@ -273,7 +278,20 @@ func (a *API) describe(ctx context.Context, c *wire.Call, params []any) (any, st
 	if err != nil {
 		return nil, "", err
 	}
-	return map[string]any{"geni_rspec": text, "geni_urn": got.Slice.String(), "geni_slivers": sliverList(got.Slivers, true)}, "", nil
+	value := map[string]any{"geni_rspec": text, "geni_urn": got.Slice.String(), "geni_slivers": sliverList(got.Slivers, true)}
+	if outputs {
+		of, err := a.Service.Outputs(ctx, b.principal, got.Slice)
+		if err != nil {
+			return nil, "", err
+		}
+		// As JSON: XML-RPC has neither nothing nor large numbers.
+		text, err := json.Marshal(of)
+		if err != nil {
+			return nil, "", err
+		}
+		value["croft_outputs"] = string(text)
+	}
+	return value, "", nil
 }
 
 func (a *API) act(ctx context.Context, c *wire.Call, params []any) (any, string, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -130,7 +131,7 @@ func (a *app) readRequest(file string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("read request: %w", err)
 	}
-	return string(data), nil
+	return toscaRequest(context.Background(), file, data)
 }
 
 // writeDescribed tells about slivers, and about the manifest if asked to.
@@ -242,13 +243,23 @@ func (a *app) statusCommand() *cobra.Command {
 }
 
 func (a *app) describeCommand() *cobra.Command {
-	var raw bool
+	var raw, outputs bool
 	c := a.onSlice(&cobra.Command{
-		Use:     "describe SLICE",
-		Short:   "Tell about a slice's nodes and how to log in (Describe)",
-		Example: "  croft describe exp1\n  croft describe exp1 --raw > manifest.xml",
+		Use:   "describe SLICE",
+		Short: "Tell about a slice's nodes and how to log in (Describe)",
+		Long: `Tell about a slice's nodes and how to log in. With --tosca, tell the outputs of
+the TOSCA templates that were deployed in the slice: those that are known by
+now.`,
+		Example: "  croft describe exp1\n  croft describe exp1 --raw > manifest.xml\n  croft describe exp1 --tosca",
 		Args:    cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, s *session, slice urn.URN, creds []client.Credential, _ []string) error {
+		if outputs {
+			d, err := s.Outputs(cmd.Context(), slice, creds)
+			if err != nil {
+				return err
+			}
+			return a.writeOutputs(d.Outputs)
+		}
 		d, err := s.Describe(cmd.Context(), []urn.URN{slice}, creds, client.GENI3)
 		if err != nil {
 			return err
@@ -259,6 +270,7 @@ func (a *app) describeCommand() *cobra.Command {
 		return a.writeNodes(d, s.who.URN)
 	})
 	rawFlag(c, &raw)
+	c.Flags().BoolVar(&outputs, "tosca", false, "the outputs of TOSCA templates instead")
 	return c
 }
 

@@ -13,13 +13,14 @@ import (
 	"croft/internal/config"
 	"croft/languages"
 	"croft/languages/radl"
+	"croft/languages/tosca"
 	"croft/rspec"
 )
 
 // requestLanguages are the languages that requests can be written in, the
 // stricter ones first.
 func requestLanguages(playbooks radl.Playbooks) languages.Set {
-	return languages.Set{rspec.Language{}, radl.Language{Playbooks: playbooks}}
+	return languages.Set{rspec.Language{}, radl.Language{Playbooks: playbooks}, tosca.Language{}}
 }
 
 // languages are those of the aggregate in --dir, or those that an aggregate

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	"croft/internal/atomicfile"
 	"croft/languages/tosca"
+	"croft/languages/tosca/csar"
 	"croft/languages/tosca/model"
 )
 
@@ -28,8 +30,78 @@ an archive (CSAR: zip or tar). Nothing is fetched from the network.
 
 To deploy one, give it to croft up like any request.`,
 	})
-	c.AddCommand(a.toscaCheckCommand(), a.toscaShowCommand(), a.toscaGraphCommand())
+	c.AddCommand(a.toscaCheckCommand(), a.toscaShowCommand(), a.toscaGraphCommand(), a.toscaPackCommand())
 	return c
+}
+
+// toscaRequest makes what is sent of a request's file: archives, and TOSCA files
+// that use others, go as the base64 text of an archive; the rest as it is.
+func toscaRequest(ctx context.Context, file string, data []byte) (string, error) {
+	if csar.IsArchive(data) {
+		return tosca.Encode(data), nil
+	}
+	if !(tosca.Language{}).Detect(data) {
+		return string(data), nil
+	}
+	archive, count, err := tosca.Pack(ctx, file)
+	if err != nil {
+		return "", fmt.Errorf("read request: %w", err)
+	}
+	if count <= 1 {
+		return string(data), nil
+	}
+	return tosca.Encode(archive), nil
+}
+
+func (a *app) toscaPackCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "pack FILE ARCHIVE.csar",
+		Short: "Pack a TOSCA file and all that it uses into an archive",
+		Long: `Make an archive (CSAR) of a TOSCA file, what it imports, and the files of its
+artifacts. croft up and the other commands that take requests do so by
+themselves.`,
+		Example: "  croft tosca pack service.yaml service.csar",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			archive, count, err := tosca.Pack(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if err := atomicfile.Write(args[1], archive, 0o644); err != nil {
+				return err
+			}
+			fmt.Fprintf(a.out, "%s: %d files\n", args[1], count)
+			return nil
+		},
+	}
+}
+
+// writeOutputs tells outputs, one a line.
+func (a *app) writeOutputs(outputs map[string]any) error {
+	if a.json {
+		if outputs == nil {
+			outputs = map[string]any{}
+		}
+		return a.writeJSON(outputs)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "OUTPUT\tVALUE")
+	for _, name := range sortedNames(outputs) {
+		fmt.Fprintf(w, "%s\t%s\n", name, valueText(outputs[name]))
+	}
+	return w.Flush()
+}
+
+// valueText writes a value for people: texts as they are, the rest as JSON.
+func valueText(v any) string {
+	if text, ok := v.(string); ok {
+		return text
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(data)
 }
 
 func (a *app) toscaRead(cmd *cobra.Command, file string, inputs map[string]any) (*model.Result, error) {
@@ -156,14 +228,7 @@ func writeShown(out io.Writer, s *tosca.Shown) error {
 		if m, ok := v.(map[string]any); ok && len(m) == 1 && m["unknown"] == true {
 			return "(known once it runs)"
 		}
-		if text, ok := v.(string); ok {
-			return text
-		}
-		data, err := json.Marshal(v)
-		if err != nil {
-			return fmt.Sprint(v)
-		}
-		return string(data)
+		return valueText(v)
 	}
 	table := func(indent string, m map[string]any) {
 		for _, name := range sortedNames(m) {

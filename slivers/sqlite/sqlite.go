@@ -28,11 +28,13 @@ var (
 	stepsSchema string
 	//go:embed drains.sql
 	drainsSchema string
+	//go:embed inputs.sql
+	inputsSchema string
 )
 
 // migrations bring a database from one user_version to the next; the first
 // one makes it. What stands here is never changed, only added to.
-func migrations() []string { return []string{schema, stepsSchema, drainsSchema} }
+func migrations() []string { return []string{schema, stepsSchema, drainsSchema, inputsSchema} }
 
 // Store implements slivers.Store. One process at a time may have a database
 // open; Open's caller sees to that.
@@ -210,7 +212,7 @@ func knowSlice(ctx context.Context, tx *sql.Tx, slice urn.URN, at time.Time) err
 // Documents returns the documents of a slice.
 func (s *Store) Documents(ctx context.Context, slice urn.URN) ([]slivers.Document, error) {
 	rows, err := s.read.QueryContext(ctx,
-		"SELECT id, media_type, bytes, received FROM documents WHERE slice = ? ORDER BY id", key(slice))
+		"SELECT id, media_type, bytes, inputs, received FROM documents WHERE slice = ? ORDER BY id", key(slice))
 	if err != nil {
 		return nil, fmt.Errorf("reading the documents of %s: %w", slice, err)
 	}
@@ -219,13 +221,39 @@ func (s *Store) Documents(ctx context.Context, slice urn.URN) ([]slivers.Documen
 	for rows.Next() {
 		d := slivers.Document{Slice: slice}
 		var received int64
-		if err := rows.Scan(&d.ID, &d.MediaType, &d.Bytes, &received); err != nil {
+		var inputs string
+		err := rows.Scan(&d.ID, &d.MediaType, &d.Bytes, &inputs, &received)
+		if err == nil {
+			d.Inputs, err = readInputs(inputs)
+		}
+		if err != nil {
 			return nil, fmt.Errorf("reading the documents of %s: %w", slice, err)
 		}
 		d.Received = stamp(received)
 		list = append(list, d)
 	}
 	return list, rows.Err()
+}
+
+// readInputs reads the column inputs.
+func readInputs(text string) (map[string]any, error) {
+	if text == "" {
+		return nil, nil
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	var inputs map[string]any
+	err := decoder.Decode(&inputs)
+	return inputs, err
+}
+
+// writeInputs makes the column inputs.
+func writeInputs(inputs map[string]any) (string, error) {
+	if len(inputs) == 0 {
+		return "", nil
+	}
+	text, err := json.Marshal(inputs)
+	return string(text), err
 }
 
 // OfSlice returns the slivers of a slice.

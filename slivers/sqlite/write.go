@@ -35,8 +35,12 @@ func (s *Store) Reserve(ctx context.Context, r slivers.Reservation) error {
 		if err := row.Scan(&id); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, "INSERT INTO documents(slice, id, media_type, bytes, received) VALUES(?, ?, ?, ?, ?)",
-			key(r.Slice), id, r.Document.MediaType, append([]byte{}, r.Document.Bytes...), r.Document.Received.UnixNano())
+		inputs, err := writeInputs(r.Document.Inputs)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, "INSERT INTO documents(slice, id, media_type, bytes, inputs, received) VALUES(?, ?, ?, ?, ?, ?)",
+			key(r.Slice), id, r.Document.MediaType, append([]byte{}, r.Document.Bytes...), inputs, r.Document.Received.UnixNano())
 		if err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func reserve(t *testing.T, s slivers.Store, slice urn.URN, list ...slivers.Slive
 	t.Helper()
 	err := s.Reserve(context.Background(), slivers.Reservation{
 		Slice: slice, Slivers: list, Mapped: s.Occupancy().Version,
-		Document: slivers.Document{Slice: slice, MediaType: "text/plain", Bytes: []byte("please"), Received: start},
+		Document: slivers.Document{Slice: slice, MediaType: "text/plain", Bytes: []byte("please"), Inputs: map[string]any{"size": 3}, Received: start},
 	})
 	if err != nil {
 		t.Fatalf("Reserve: %v", err)
@@ -91,7 +91,7 @@ func Run(t *testing.T, make func(t *testing.T) Subject) {
 			t.Errorf("sliver a came back changed: %+v", a)
 		}
 		documents, err := s.Documents(ctx, slice)
-		if err != nil || len(documents) != 2 || string(documents[0].Bytes) != "please" {
+		if err != nil || len(documents) != 2 || string(documents[0].Bytes) != "please" || fmt.Sprint(documents[0].Inputs["size"]) != "3" {
 			t.Errorf("documents: %v, %v", documents, err)
 		}
 		use := s.Occupancy().Hosts[host1.Canonical()]
