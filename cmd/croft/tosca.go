@@ -15,8 +15,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"croft/internal/atomicfile"
+	"croft/languages/archive"
 	"croft/languages/tosca"
-	"croft/languages/tosca/csar"
+
 	"croft/languages/tosca/model"
 )
 
@@ -37,7 +38,7 @@ To deploy one, give it to croft up like any request.`,
 // toscaRequest makes what is sent of a request's file: archives, and TOSCA files
 // that use others, go as the base64 text of an archive; the rest as it is.
 func toscaRequest(ctx context.Context, file string, data []byte) (string, error) {
-	if csar.IsArchive(data) {
+	if archive.Is(data) {
 		return tosca.Encode(data), nil
 	}
 	if !(tosca.Language{}).Detect(data) {

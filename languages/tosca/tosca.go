@@ -2,9 +2,9 @@ package tosca
 
 import (
 	"context"
-	"regexp"
 
 	"croft/languages"
+	"croft/languages/archive"
 	"croft/languages/tosca/csar"
 	"croft/languages/tosca/model"
 	"croft/languages/tosca/values"
@@ -35,22 +35,19 @@ func (Language) Versions() []languages.Version {
 // MediaType labels stored originals.
 func (Language) MediaType() string { return MediaType }
 
-var versionKey = regexp.MustCompile(`(?m)^["']?tosca_definitions_version["']?[ \t]*:`)
+var versionKey = csar.VersionKey
 
-// Detect reports whether a document is a TOSCA file or an archive.
+// Detect reports whether a document is a TOSCA file, or an archive with one.
+// An archive that cannot be read is taken for one, so that its author is told
+// why.
 func (Language) Detect(document []byte) bool {
-	if csar.IsArchive(document) {
-		return true
+	if data, ok := decoded(document); ok {
+		document = data
 	}
-	if len(document) > 1<<20 {
-		if versionKey.Match(document[:1<<20]) {
-			return true
-		}
-	} else if versionKey.Match(document) {
-		return true
+	if archive.Is(document) {
+		return csar.Detect(document)
 	}
-	data, ok := decoded(document)
-	return ok && csar.IsArchive(data)
+	return versionKey.Match(document[:min(len(document), 1<<20)])
 }
 
 var versionNames = map[string]string{

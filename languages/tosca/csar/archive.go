@@ -2,6 +2,7 @@ package csar
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	"croft/languages/archive"
@@ -149,4 +150,27 @@ func fields(s string) []string {
 		list, s = append(list, name), rest
 	}
 	return list
+}
+
+// VersionKey finds the first keyname of TOSCA files.
+var VersionKey = regexp.MustCompile(`(?m)^["']?tosca_definitions_version["']?[ \t]*:`)
+
+// Detect reports whether an archive looks like one of TOSCA: it has a
+// TOSCA.meta, or a TOSCA file at its root, or cannot be read.
+func Detect(data []byte) bool {
+	files, err := archive.Open(data)
+	if err != nil {
+		return true
+	}
+	for _, name := range files.Names() {
+		if name == "TOSCA.meta" || name == "TOSCA-Metadata/TOSCA.meta" {
+			return true
+		}
+		if !strings.Contains(name, "/") && isYAML(name) {
+			if text, err := files.ReadFile(name); err == nil && VersionKey.Match(text[:min(len(text), 1<<20)]) {
+				return true
+			}
+		}
+	}
+	return false
 }
