@@ -197,6 +197,19 @@ look() {
   done
 }
 
+# call_itself [NAME]: the host name, and where it resolves to, as sudo and others
+# want to know it; without a name, what it was before.
+call_itself() {
+  if [ -f /etc/hosts ]; then
+    { grep -v ' # croft$' /etc/hosts; [ -z "${1-}" ] || echo "127.0.1.1 $1 ${1%%.*} # croft"; } | put "$state/hosts"
+    cmp -s "$state/hosts" /etc/hosts || cat "$state/hosts" >/etc/hosts || fail "cannot write /etc/hosts"
+  fi
+  if [ -z "${1-}" ] && [ -s "$state/hostname" ]; then
+    set -- "$(cat "$state/hostname")"
+  fi
+  [ -z "${1-}" ] || hostname "$1" || fail "cannot set the host name"
+}
+
 # claim SLIVER MANAGER
 claim() {
   if read -r sliver manager 2>/dev/null <"$owner"; then
@@ -211,7 +224,7 @@ claim() {
 start() {
   owned "$1"
   put "$state/request"
-  hostname "$3" || fail "cannot set the host name"
+  call_itself "$3"
   users "$2"
   interfaces
   boot_id | put "$state/running"
@@ -282,9 +295,7 @@ clean() {
     find "$place" -xdev -mindepth 1 -maxdepth 1 -exec rm -rf -- {} +
     [ -z "$(find "$place" -xdev -mindepth 1 | head -n 1)" ] || fail "scratch $place cannot be emptied"
   done
-  if [ -s "$state/hostname" ]; then
-    hostname "$(cat "$state/hostname")" || fail "cannot give the host name back"
-  fi
+  call_itself
   find "$state" -mindepth 1 ! -name owner -exec rm -rf -- {} + 2>/dev/null
   rm -rf "$state"
 }

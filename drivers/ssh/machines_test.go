@@ -46,7 +46,11 @@ func TestConformanceBySudo(t *testing.T) {
 	for _, part := range []string{"life cycle", "commands", "commands end with their context", "several users"} {
 		driverstest.RunPart(t, part, func(t *testing.T) driverstest.Subject {
 			return subject(t, func(m *sshtest.Machine, d *ssh.Machine) {
+				if m.Name > "m2" {
+					return // no part needs more
+				}
 				d.User = "ops"
+				t.Cleanup(m.Rebase)
 				script := `id ops >/dev/null 2>&1 && exit
 					useradd -m -p '*' -s /bin/bash ops && echo 'ops ALL=(ALL:ALL) NOPASSWD: ALL' >/etc/sudoers.d/ops &&
 					cp -r /root/.ssh /home/ops/ && chown -R ops /home/ops`
@@ -59,7 +63,6 @@ func TestConformanceBySudo(t *testing.T) {
 					}
 				})
 				m.Rebase()
-				t.Cleanup(m.Rebase)
 			})
 		})
 	}
