@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"strings"
@@ -22,6 +23,20 @@ type Access struct {
 	Image     string        // what is on it to begin with: the source of an image, or ""
 	Reimage   *Reimage      // nil: the machine keeps its system
 	Power     *Power        // nil: it is booted by its own system only
+}
+
+// GivesRoot reports whether users of the machine may become root: only where
+// it is made anew for whoever comes next.
+func (a *Access) GivesRoot() bool { return a.Reimage != nil && a.Reimage.AtEnd }
+
+// PlainAccounts is the property that hosts have whose users never become root,
+// for experimenters to see in the advertisement.
+const PlainAccounts = "plain-accounts"
+
+func withPlainAccounts(properties map[string]string) map[string]string {
+	all := map[string]string{PlainAccounts: "yes"}
+	maps.Copy(all, properties)
+	return all
 }
 
 // Reimage is how a machine gets its system anew.

@@ -404,7 +404,9 @@ func (b *builder) buildHostRange(d *placed[hostDecl]) {
 		host.Name = name
 		host.ID = b.name(urn.Node, name, d.it.urn, d.it.name.at, d.it.name.path)
 		host.Interfaces = b.buildInterfaces(name, o.interfaces, len(names) == 1)
-		host.Access = b.buildAccess(name, o.access)
+		if host.Access = b.buildAccess(name, o.access); host.Access != nil && !host.Access.GivesRoot() {
+			host.Properties = withPlainAccounts(host.Properties)
+		}
 		b.snapshot.Hosts = append(b.snapshot.Hosts, host)
 		b.places[name] = place{d.at, d.path}
 	}

@@ -97,7 +97,7 @@ func (d *Driver) dial(ctx context.Context, m Machine) (*ssh.Client, error) {
 	}
 	if err != nil || !stop() {
 		raw.Close()
-		return nil, fmt.Errorf("machine %s at %s: %w", m.Name, address, errors.Join(err, ctx.Err()))
+		return nil, fmt.Errorf("machine %s at %s does not answer as it should: %w", m.Name, address, errors.Join(err, ctx.Err()))
 	}
 	return ssh.NewClient(c, channels, requests), nil
 }

@@ -118,7 +118,7 @@ type Driver struct {
 
 	mu          sync.Mutex
 	connections map[urn.URN]*connection // by canonical host
-	health      map[urn.URN]drivers.Ailing
+	health      map[urn.URN]illness
 	accounts    map[urn.URN][]string // that machines have by themselves
 	linking     sync.Mutex           // one change of the switches at a time
 }
@@ -151,7 +151,7 @@ func New(c Config) (*Driver, error) {
 		return nil, fmt.Errorf("ssh driver: %w", err)
 	}
 	return &Driver{
-		c: c, journal: j, connections: map[urn.URN]*connection{}, health: map[urn.URN]drivers.Ailing{}, accounts: map[urn.URN][]string{},
+		c: c, journal: j, connections: map[urn.URN]*connection{}, health: map[urn.URN]illness{}, accounts: map[urn.URN][]string{},
 	}, nil
 }
 
@@ -263,26 +263,52 @@ func (d *Driver) Health() []drivers.Ailing {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	list := make([]drivers.Ailing, 0, len(d.health))
-	for _, a := range d.health {
-		list = append(list, a)
+	for _, i := range d.health {
+		list = append(list, i.Ailing)
 	}
 	slices.SortFunc(list, func(a, b drivers.Ailing) int { return strings.Compare(a.Host.String(), b.Host.String()) })
 	return list
 }
 
+// illness is why a machine is out of order.
+type illness struct {
+	drivers.Ailing
+	silent  bool    // it only did not answer: when it does, it is well
+	unknown urn.URN // the sliver that it is marked with and the journal does not have
+}
+
 // ails notes that a machine is out of order, and tells the operator once.
 func (d *Driver) ails(m Machine, reason string) {
+	d.fallsIll(m, illness{Ailing: drivers.Ailing{Reason: reason}})
+}
+
+func (d *Driver) fallsIll(m Machine, i illness) {
+	i.Host, i.Since = m.Host, d.c.Now()
 	d.mu.Lock()
-	a, known := d.health[m.Host.Canonical()]
-	if !known {
-		a = drivers.Ailing{Host: m.Host, Since: d.c.Now()}
+	was, known := d.health[m.Host.Canonical()]
+	if known {
+		i.Since = was.Since
+		// That it does not answer is no reason to forget what else is wrong.
+		if i.silent && !was.silent {
+			i = was
+		}
 	}
-	changed := a.Reason != reason
-	a.Reason = reason
-	d.health[m.Host.Canonical()] = a
+	reason := i.Reason
+	changed := was.Reason != reason
+	d.health[m.Host.Canonical()] = i
 	d.mu.Unlock()
 	if changed {
 		d.c.Logger.Error("a machine is out of service", "host", m.Host.String(), "reason", reason)
+	}
+}
+
+// answers notes that a machine does that may not have before.
+func (d *Driver) answers(m Machine) {
+	d.mu.Lock()
+	silent := d.health[m.Host.Canonical()].silent
+	d.mu.Unlock()
+	if silent {
+		d.isWell(m)
 	}
 }
 

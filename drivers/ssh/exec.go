@@ -180,7 +180,7 @@ func (w *marked) trail(p []byte) {
 		return
 	}
 	w.rest = append(w.rest, p[:min(len(p), maxTrailer)]...)
-	if end := bytes.IndexByte(w.rest, '\n'); end >= 0 || len(w.rest) > maxTrailer {
+	if end := bytes.IndexByte(w.rest, '\n'); end >= 0 || len(w.rest) >= maxTrailer {
 		w.rest = w.rest[:max(end, 0)]
 		w.whole = true
 		close(w.done)

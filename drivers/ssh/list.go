@@ -50,7 +50,7 @@ func (d *Driver) List(ctx context.Context) ([]drivers.Found, error) {
 			d.ails(m, fmt.Sprintf("machine %s is in use by %s of the manager %s", m.Name, s.owner, s.manager))
 			continue
 		}
-		d.ails(m, fmt.Sprintf("machine %s holds %s, which nobody knows", m.Name, s.owner))
+		d.fallsIll(m, illness{Ailing: drivers.Ailing{Reason: fmt.Sprintf("machine %s holds %s, which nobody knows", m.Name, s.owner)}, unknown: sliver})
 		list = append(list, drivers.Found{Sliver: sliver, Kind: drivers.NodeKind})
 	}
 	return list, ctx.Err()
@@ -87,6 +87,7 @@ func (d *Driver) lookAll(ctx context.Context, machines []Machine) map[urn.URN]se
 			mu.Lock()
 			said[m.Host.Canonical()] = s
 			mu.Unlock()
+			d.answers(m)
 			if s.owner == "" && !d.isHeldInJournal(m) {
 				d.isWell(m)
 			}

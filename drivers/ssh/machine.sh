@@ -19,7 +19,8 @@ fail() {
 
 # put FILE: standard input becomes the file, whole or not at all.
 put() {
-  mkdir -p "$state" && cat >"$1.new" && sync "$1.new" && mv -f "$1.new" "$1" && sync "$state" || fail "cannot write $1"
+  # Start-up steps, of accounts, keep their state below it.
+  mkdir -p "$state" && chmod 711 "$state" && cat >"$1.new" && sync "$1.new" && mv -f "$1.new" "$1" && sync "$state" || fail "cannot write $1"
 }
 
 boot_id() { cat /proc/sys/kernel/random/boot_id; }
@@ -201,7 +202,10 @@ look() {
 # want to know it; without a name, what it was before.
 call_itself() {
   if [ -f /etc/hosts ]; then
-    { grep -v ' # croft$' /etc/hosts; [ -z "${1-}" ] || echo "127.0.1.1 $1 ${1%%.*} # croft"; } | put "$state/hosts"
+    # What start-up has put there ends with the node.
+    block='/^# begin croft$/,/^# end croft$/d'
+    [ -z "${1-}" ] || block=
+    { sed "$block" /etc/hosts | grep -v ' # croft$'; [ -z "${1-}" ] || echo "127.0.1.1 $1 ${1%%.*} # croft"; } | put "$state/hosts"
     cmp -s "$state/hosts" /etc/hosts || cat "$state/hosts" >/etc/hosts || fail "cannot write /etc/hosts"
   fi
   if [ -z "${1-}" ] && [ -s "$state/hostname" ]; then

@@ -226,6 +226,12 @@ func TestMachineDoesNotAnswer(t *testing.T) {
 	if _, err := o.Dial(o.ctx, o.node.Sliver, "tcp", "127.0.0.1:22"); err == nil {
 		t.Error("dialled a machine that does not answer")
 	}
+	o.m.Unplug(false)
+	if f := o.found(); f == nil || !f.Running {
+		t.Errorf("a machine that answers again is listed as %+v", f)
+	}
+	o.ailing("")
+	o.m.Unplug(true)
 	o.fails(o.Remove(o.ctx, o.node.Sliver), "remove", "machine m1")
 	o.ailing("could not be made clean")
 	// A manager that starts meanwhile knows of it.

@@ -82,11 +82,11 @@ func (d *Driver) judge(m Machine, err error) {
 	case err == nil:
 		d.isWell(m)
 	case errors.As(err, &key):
-		d.ails(m, key.Error())
+		d.fallsIll(m, illness{Ailing: drivers.Ailing{Reason: key.Error()}, silent: true})
 	case errors.As(err, &said):
 		// It answers; what it cannot do is the operation's matter.
 	case errors.As(err, &network):
-		d.ails(m, fmt.Sprintf("machine %s does not answer: %v", m.Name, err))
+		d.fallsIll(m, illness{Ailing: drivers.Ailing{Reason: err.Error()}, silent: true})
 	}
 }
 
@@ -326,9 +326,9 @@ func (d *Driver) clean(ctx context.Context, m Machine, r record) error {
 func (d *Driver) removeUnknown(ctx context.Context, sliver urn.URN) error {
 	for _, m := range d.c.Machines() {
 		d.mu.Lock()
-		a, ill := d.health[m.Host.Canonical()]
+		marked := d.health[m.Host.Canonical()].unknown
 		d.mu.Unlock()
-		if !ill || !strings.Contains(a.Reason, sliver.String()) {
+		if !marked.Equal(sliver) {
 			continue
 		}
 		if err := d.clean(ctx, m, record{Sliver: sliver, Node: &drivers.Node{Sliver: sliver}}); err != nil {
