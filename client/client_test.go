@@ -103,6 +103,7 @@ func TestReadAdvertisement(t *testing.T) {
 
 func FuzzReadManifest(f *testing.F) {
 	f.Add(manifest)
+	f.Add(behind)
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := client.ReadManifest(text)
 		if (m == nil) == (err == nil) {
