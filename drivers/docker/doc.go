@@ -23,8 +23,12 @@
 // There is none besides what the Docker hosts have: labels say which manager
 // and sliver a container is of, and hold what it was made of. A container has
 // a name that begins with "making-" until it is whole. Users and the host key
-// are files of the container, which only its init reads. Links, whose state is
-// below Config.Dir, are made by drivers/wiring.
+// are files of the container, which only its init reads.
+//
+// Below Config.Dir lies the state of links, which drivers/wiring makes, and in
+// "creating" what is being created: an engine goes on with a request whose
+// client is gone, so that the next manager has to wait for it. A manager that
+// finds the directory empty takes over all nodes, but not their links.
 //
 // Containers outlive the manager. A new Driver finds them again.
 package docker
