@@ -325,3 +325,6 @@ func word(text string) string {
 	}
 	return strings.Trim(b.String(), "-")
 }
+
+// Label is what an artifact is called: its name, or its id.
+func (a *Artifact) Label() string { return cmp.Or(a.Name, a.ID) }
