@@ -161,18 +161,22 @@ func newFolder(t testing.TB, settings ...setting) *testbed {
 		t.Fatal(err)
 	}
 	address := freeAddress(t)
-	_, gateway, err := net.SplitHostPort(freeAddress(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	b.url = "https://" + address + "/am/3.0"
 	b.root = filepath.Join(b.dir, "trusted", "ca.pem")
 	b.must("init", "--authority", authority, "--listen", address)
 	from := 22000 + 200*(int(ports.Add(1))-1)%7800
+	gateway := from
+	for gateway >= from && gateway < from+200 {
+		at, err := net.ResolveTCPAddr("tcp", freeAddress(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		gateway = at.Port
+	}
 	b.edit("croft.yaml", append(settings,
 		setting{"from: 22000", fmt.Sprintf("from: %d", from)},
 		setting{"to: 29999", fmt.Sprintf("to: %d", from+199)},
-		setting{"port: 2222", "port: " + gateway})...)
+		setting{"port: 2222", fmt.Sprintf("port: %d", gateway)})...)
 	return b
 }
 
