@@ -89,10 +89,10 @@ type computer struct {
 func (v *viaRedfish) call(ctx context.Context, method, path, etag string, body, into any) (http.Header, error) {
 	to, err := v.base.Parse(path)
 	if err != nil || to.Host != v.base.Host {
-		return nil, fmt.Errorf("Redfish at %s: %q is no path of the service", v.base.Host, path)
+		return nil, fmt.Errorf("redfish service at %s: %q is no path of the service", v.base.Host, path)
 	}
 	wrap := func(err error) error {
-		return fmt.Errorf("Redfish at %s: %s %s: %w", v.base.Host, method, to.Path, err)
+		return fmt.Errorf("redfish service at %s: %s %s: %w", v.base.Host, method, to.Path, err)
 	}
 	var payload io.Reader
 	if body != nil {
@@ -174,7 +174,7 @@ func (v *viaRedfish) computer(ctx context.Context) (computer, error) {
 			return c, err
 		}
 		if len(systems.Members) != 1 {
-			return c, fmt.Errorf("Redfish at %s: it has %d systems: name one (system: /redfish/v1/Systems/…)", v.base.Host, len(systems.Members))
+			return c, fmt.Errorf("redfish service at %s: it has %d systems: name one (system: /redfish/v1/Systems/…)", v.base.Host, len(systems.Members))
 		}
 		v.system = systems.Members[0].ID
 	}
@@ -196,7 +196,7 @@ func (v *viaRedfish) On(ctx context.Context) (bool, error) {
 	case "Off", "PoweringOn":
 		return false, nil
 	}
-	return false, fmt.Errorf("Redfish at %s: the power is %q", v.base.Host, c.PowerState)
+	return false, fmt.Errorf("redfish service at %s: the power is %q", v.base.Host, c.PowerState)
 }
 
 // resets are the ways of Redfish to do an action, the best first.
@@ -217,13 +217,13 @@ func (v *viaRedfish) Do(ctx context.Context, a Action) error {
 	}
 	reset := c.Actions.Reset
 	if reset.Target == "" {
-		return fmt.Errorf("Redfish at %s: the system cannot be reset", v.base.Host)
+		return fmt.Errorf("redfish service at %s: the system cannot be reset", v.base.Host)
 	}
 	way := ways[0]
 	if len(reset.Allowed) > 0 {
 		at := slices.IndexFunc(ways, func(w string) bool { return slices.Contains(reset.Allowed, w) })
 		if at < 0 {
-			return fmt.Errorf("Redfish at %s: power %s: the system knows only %s: %w", v.base.Host, a, strings.Join(reset.Allowed, ", "), errors.ErrUnsupported)
+			return fmt.Errorf("redfish service at %s: power %s: the system knows only %s: %w", v.base.Host, a, strings.Join(reset.Allowed, ", "), errors.ErrUnsupported)
 		}
 		way = ways[at]
 	}
@@ -237,7 +237,7 @@ func (v *viaRedfish) BootFromNetwork(ctx context.Context) error {
 		return err
 	}
 	if len(c.Boot.Allowed) > 0 && !slices.Contains(c.Boot.Allowed, "Pxe") {
-		return fmt.Errorf("Redfish at %s: network boot: the system boots only from %s: %w", v.base.Host, strings.Join(c.Boot.Allowed, ", "), errors.ErrUnsupported)
+		return fmt.Errorf("redfish service at %s: network boot: the system boots only from %s: %w", v.base.Host, strings.Join(c.Boot.Allowed, ", "), errors.ErrUnsupported)
 	}
 	override := map[string]any{"Boot": map[string]string{"BootSourceOverrideEnabled": "Once", "BootSourceOverrideTarget": "Pxe"}}
 	_, err = v.call(ctx, http.MethodPatch, v.system, c.etag, override, nil)

@@ -63,7 +63,6 @@ type Machine struct {
 	Name       string
 	Address    string // of its SSH server
 	Port       int
-	SSHPort    int      // that logins take, seen from the machine itself; 0 is 22
 	User       string   // root, or an account with password-less sudo
 	HostKeys   []string // authorized_keys form
 	Scratch    []string

@@ -92,6 +92,8 @@ give_account() {
   uid=$(sed -n "s/^$1 //p" "$accounts" 2>/dev/null)
   if [ -z "$uid" ]; then
     ! known "$1" || fail "the machine has an account $1 of its own"
+    # What ends with the account was made with it.
+    [ ! -e "/home/$1" ] && [ ! -L "/home/$1" ] || fail "the machine has a directory /home/$1 of its own"
     uid=$first_uid
     while getent passwd "$uid" >/dev/null || getent group "$uid" >/dev/null || grep -qs " $uid\$" "$accounts"; do
       uid=$((uid + 1))
@@ -321,6 +323,6 @@ shift
 case $operation in
 look | claim | start | change | close | clean) "$operation" "$@" ;;
 stop-exec) stop_exec "$1"; rm -f "/run/croft/$1" ;;
-reboot | poweroff) sync; (sleep 0.1; "$operation" || systemctl "$operation") >/dev/null 2>&1 </dev/null & ;;
+reboot | poweroff) (sleep 0.1; "$operation" || systemctl "$operation") >/dev/null 2>&1 </dev/null & ;;
 *) fail "no operation $operation" ;;
 esac

@@ -550,6 +550,20 @@ func TestLinksWithoutCommand(t *testing.T) {
 	}
 }
 
+// Nothing of the machine's own is taken for an account's.
+func TestHomeOfOthers(t *testing.T) {
+	o := newOne(t, func(o *one) { o.node.Users = []request.User{user(t, "ann")} })
+	if out, err := o.m.Run("mkdir /home/ann && echo precious >/home/ann/file"); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	o.must(o.Make(o.ctx, o.node), "make")
+	o.fails(o.Start(o.ctx, o.node.Sliver), "start", "the machine has a directory /home/ann of its own")
+	o.must(o.Remove(o.ctx, o.node.Sliver), "remove")
+	if out, err := o.m.Run("cat /home/ann/file && rm -r /home/ann"); err != nil || out != "precious" {
+		t.Errorf("the machine's file is %q, %v", out, err)
+	}
+}
+
 // What a machine cannot be given is refused before it is touched.
 func TestRefused(t *testing.T) {
 	o := newOne(t, nil)

@@ -339,8 +339,9 @@ func (d *Driver) removeUnknown(ctx context.Context, sliver urn.URN) error {
 	return nil
 }
 
-// Dial connects from inside of a node. Port 22 of its loopback address is
-// where the machine takes logins, whatever port that is.
+// Dial connects from inside of a node. Port 22 of its loopback address stands
+// for the machine's SSH server, also where that has only the port that the
+// inventory names.
 func (d *Driver) Dial(ctx context.Context, sliver urn.URN, network, address string) (net.Conn, error) {
 	r, m, err := d.nodeAndMachine(sliver)
 	if err != nil {
@@ -349,13 +350,14 @@ func (d *Driver) Dial(ctx context.Context, sliver urn.URN, network, address stri
 	if !r.Running {
 		return nil, fmt.Errorf("dialling %s: %w", sliver, drivers.ErrNotRunning)
 	}
-	if address == "127.0.0.1:22" && m.SSHPort != 0 {
-		address = "127.0.0.1:" + strconv.Itoa(m.SSHPort)
-	}
 	client, err := d.client(ctx, m)
 	if err == nil {
 		var c net.Conn
-		if c, err = client.DialContext(ctx, network, address); err == nil {
+		c, err = client.DialContext(ctx, network, address)
+		if err != nil && address == "127.0.0.1:22" && m.Port != 22 && ctx.Err() == nil {
+			c, err = client.DialContext(ctx, network, net.JoinHostPort("127.0.0.1", strconv.Itoa(m.Port)))
+		}
+		if err == nil {
 			return c, nil
 		}
 	}

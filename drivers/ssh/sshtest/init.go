@@ -30,12 +30,8 @@ func Init() {
 	if dir == "" || os.Getpid() != 1 {
 		return
 	}
-	status, err := boot(dir)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		status = 1
-	}
-	os.Exit(status)
+	fmt.Fprintln(os.Stderr, boot(dir))
+	os.Exit(1)
 }
 
 const sshdConfig = `Port 22
@@ -51,7 +47,9 @@ MaxStartups 100
 Subsystem sftp internal-sftp
 `
 
-func boot(dir string) (status int, err error) {
+// boot makes the machine and stays until it is turned off, or tells why it
+// cannot.
+func boot(dir string) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGHUP, syscall.SIGUSR1)
 	root := filepath.Join(dir, "root")
@@ -63,7 +61,7 @@ func boot(dir string) (status int, err error) {
 	}
 	hostKey, err := os.ReadFile(filepath.Join(dir, "host-key"))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	layers := fmt.Sprintf("lowerdir=/,upperdir=%s/upper,workdir=%s/work", dir, dir)
 	err = errors.Join(
@@ -75,7 +73,7 @@ func boot(dir string) (status int, err error) {
 		do("mount run", unix.Mount("run", root+"/run", "tmpfs", 0, "mode=755")),
 	)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	for _, d := range []string{"/dev/pts", "/dev/shm", "/run/sshd"} {
 		err = errors.Join(err, os.MkdirAll(root+d, 0o755))
@@ -111,20 +109,20 @@ func boot(dir string) (status int, err error) {
 	}
 	err = errors.Join(err, do("set the boot id", unix.Mount("/run/boot_id", "/proc/sys/kernel/random/boot_id", "", unix.MS_BIND, "")))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	script := "ip link set lo up\n"
 	for nic := range strings.FieldsSeq(os.Getenv("CROFT_TEST_NICS")) {
 		script += fmt.Sprintf("ip address flush dev %[1]s; ip link set %[1]s down\n", nic)
 	}
 	if out, err := exec.Command("/bin/sh", "-ec", script).CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("set up the network: %w: %s", err, out)
+		return fmt.Errorf("set up the network: %w: %s", err, out)
 	}
 	server, err := syscall.ForkExec(sshd, []string{sshd, "-D", "-e", "-f", "/etc/ssh/machine_config"}, &syscall.ProcAttr{
 		Env: []string{"PATH=" + os.Getenv("PATH")}, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		return 0, fmt.Errorf("start sshd: %w", err)
+		return fmt.Errorf("start sshd: %w", err)
 	}
 	go func() {
 		for s := range signals {
@@ -141,10 +139,10 @@ func boot(dir string) (status int, err error) {
 		var ws syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &ws, 0, nil)
 		if err != nil && err != syscall.EINTR {
-			return 0, fmt.Errorf("wait: %w", err)
+			return fmt.Errorf("wait: %w", err)
 		}
 		if pid == server {
-			return 0, fmt.Errorf("sshd ended: %v", ws)
+			return fmt.Errorf("sshd ended: %v", ws)
 		}
 	}
 }
