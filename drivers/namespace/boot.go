@@ -229,7 +229,7 @@ func (d *Driver) send(ctx context.Context, sync *net.UnixConn, n *node, proc *pr
 	msg := nodeinit.Message{Control: door}
 	cfg := nodeinit.Config{
 		Sliver: n.rec.Node.Sliver.String(), Hostname: n.rec.Node.Hostname, HostKey: n.rec.HostKey,
-		Accounts: control.Accounts(n.rec.Node.Users), ConsoleBytes: d.cfg.ConsoleBytes, Libraries: d.program.Libraries,
+		Accounts: control.Accounts(n.rec.Node.Users), ConsoleBytes: d.cfg.ConsoleBytes, OpenSSH: n.rec.Node.Image != "", Libraries: d.program.Libraries,
 	}
 	var fds []int
 	defer func() { closeFDs(fds) }()

@@ -50,6 +50,7 @@ type Config struct {
 	Overlays     []Overlay `json:"overlays"`  // in the order in which they are mounted; the first is the root
 	Libraries    []string  `json:"libraries"` // file names, the loader first; none for a static binary
 	ConsoleBytes int64     `json:"console_bytes"`
+	OpenSSH      bool      `json:"openssh"`     // logins are served by the image's sshd, if it has one
 	Environment  []string  `json:"environment"` // NAME=value, of the image: for all of the node's programs
 }
 

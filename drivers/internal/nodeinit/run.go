@@ -80,6 +80,12 @@ func serveNode(log *slog.Logger, cfg Config, doors []net.Listener, ready func() 
 		return fmt.Errorf("read the node's host key: %w", err)
 	}
 	srv := newServer(log, procs, hostKey, len(cfg.Libraries) > 0, cfg.Environment)
+	serveLogin := srv.serveLogin
+	if cfg.OpenSSH {
+		if srv.openSSH = newOpenSSH(log, procs, cfg.HostKey, cfg.Environment); srv.openSSH != nil {
+			serveLogin = srv.openSSH.serve
+		}
+	}
 	if err := srv.setAccounts(cfg.Accounts); err != nil {
 		return err
 	}
@@ -87,7 +93,7 @@ func serveNode(log *slog.Logger, cfg Config, doors []net.Listener, ready func() 
 	if err != nil {
 		return fmt.Errorf("listen for logins: %w", err)
 	}
-	go srv.accept(logins, srv.serveLogin)
+	go srv.accept(logins, serveLogin)
 	for _, door := range doors {
 		go srv.accept(door, srv.serveDriver)
 	}

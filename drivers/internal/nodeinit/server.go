@@ -48,6 +48,7 @@ type server struct {
 	hostKey ssh.Signer
 	dynamic bool // see selfCommand
 	env     []string
+	openSSH *openSSH // serves the users in this one's place; nil: this one does
 
 	mu       sync.Mutex
 	accounts map[string][][]byte // login → public keys in wire format
@@ -98,6 +99,11 @@ func (s *server) setAccounts(want []Account) error {
 	for _, l := range cut {
 		s.log.Info("login cut off", "account", l.conn.User())
 		l.conn.Close()
+	}
+	if s.openSSH != nil {
+		if err := s.openSSH.setAccounts(want, !hasSudo()); err != nil {
+			return err
+		}
 	}
 	endProcesses(gone)
 	s.log.Info("accounts", "count", len(accounts), "gone", len(gone))
