@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"croft/capacity"
 	"croft/inventory"
@@ -22,6 +23,12 @@ import (
 // once. The zero Optimizer has the default objective.
 type Optimizer struct {
 	Objective Objective
+	// Effort is used where the options leave it open.
+	Effort int
+	// Limit ends searches after that time by Clock, unless the options have a
+	// deadline of their own; 0 for none.
+	Limit time.Duration
+	Clock func() time.Time // needed with a Limit
 
 	grounds grounds
 }
@@ -41,6 +48,10 @@ func (m *Optimizer) Explain(snapshot *inventory.Snapshot, occupancy Occupancy, r
 	g, err := m.grounds.of(snapshot)
 	if err != nil {
 		return nil, nil, err
+	}
+	options.Effort = cmp.Or(options.Effort, m.Effort)
+	if m.Limit > 0 && options.Deadline.IsZero() {
+		options.Deadline, options.Clock = m.Clock().Add(m.Limit), m.Clock
 	}
 	x := &Explanation{}
 	p, r := m.withOptional(g, snapshot, &occupancy, req, options, x)

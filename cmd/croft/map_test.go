@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"croft/internal/config"
 	"croft/mapping"
 )
 
@@ -293,5 +294,20 @@ func TestMapExplains(t *testing.T) {
 	second, _, _ := run(t, document, "map", inventory, "-", "--seed", "7", "--effort", "0.5")
 	if first != second {
 		t.Errorf("the same seed and effort give\n%s\nand\n%s", first, second)
+	}
+}
+
+// What croft.yaml says by default is what the mapper does by default.
+func TestMapperDefaults(t *testing.T) {
+	c, err := config.Parse("croft.yaml", nil, "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := mapperOf(c.Mapping); m.Objective != mapping.DefaultObjective() || m.Effort != mapping.DefaultEffort {
+		t.Errorf("croft.yaml says %+v and effort %d", m.Objective, m.Effort)
+	}
+	c.Mapping.Layout = "spread"
+	if m := mapperOf(c.Mapping); m.Objective.Layout != mapping.Spread {
+		t.Errorf("layout spread is not taken over")
 	}
 }

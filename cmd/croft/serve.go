@@ -135,7 +135,7 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 		defer jumpAt.Close()
 	}
 	service := aggregate.New(aggregate.Config{
-		Inventory: testbed.Snapshot, Languages: requestLanguages(radl.Playbooks(conf.Radl.Playbooks)), Mapper: new(mapping.Optimizer),
+		Inventory: testbed.Snapshot, Languages: requestLanguages(radl.Playbooks(conf.Radl.Playbooks)), Mapper: mapperOf(conf.Mapping),
 		Store: store, Drivers: backends, Entrances: ports, Gateway: gatewayOf(conf, hostKey),
 		Leases: aggregate.Leases{
 			Allocated: time.Duration(conf.Leases.Allocated), AllocatedMax: min(allocatedMax, time.Duration(conf.Leases.Max)),
@@ -370,4 +370,16 @@ func newLogger(c config.Log) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(os.Stderr, options))
 	}
 	return slog.New(slog.NewTextHandler(os.Stderr, options))
+}
+
+// mapperOf makes the mapper that the configuration asks for.
+func mapperOf(c config.Mapping) *mapping.Optimizer {
+	m := &mapping.Optimizer{
+		Objective: mapping.Objective{Host: c.Costs.Host, Switch: c.Costs.Switch, Trunk: c.Costs.Trunk, Scarce: c.Costs.Scarce, Hardware: c.Costs.Hardware},
+		Effort:    max(1, int(c.Effort*mapping.DefaultEffort)), Limit: time.Duration(c.Limit), Clock: time.Now,
+	}
+	if c.Layout == "spread" {
+		m.Objective.Layout = mapping.Spread
+	}
+	return m
 }

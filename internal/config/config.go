@@ -43,6 +43,7 @@ type Config struct {
 	Machines  Machines  `yaml:"machines"`
 	Radl      Radl      `yaml:"radl"`
 	Rest      Rest      `yaml:"rest"`
+	Mapping   Mapping   `yaml:"mapping"`
 	Simulated Simulated `yaml:"simulated"`
 }
 
@@ -166,6 +167,24 @@ type Trust struct {
 	Policy string `yaml:"policy"`
 }
 
+// Mapping says which of several possible placements of a request is taken, and
+// how long one is searched for.
+type Mapping struct {
+	Layout string       `yaml:"layout"` // pack or spread
+	Costs  MappingCosts `yaml:"costs"`
+	Effort float64      `yaml:"effort"` // as a multiple of what is usual
+	Limit  Duration     `yaml:"limit"`  // of a search; 0 for none
+}
+
+// MappingCosts are what a placement costs, in units of Emulab's assign.
+type MappingCosts struct {
+	Host     float64 `yaml:"host"`     // each host that nothing was on before
+	Switch   float64 `yaml:"switch"`   // each switch that links pass
+	Trunk    float64 `yaml:"trunk"`    // each wire between switches that a link takes
+	Scarce   float64 `yaml:"scarce"`   // a node on the largest host where the smallest would do
+	Hardware float64 `yaml:"hardware"` // each kind of host that is given out whole
+}
+
 // Simulated says how the simulated driver pretends. It counts only if the
 // inventory has sliver types of that driver.
 type Simulated struct {
@@ -233,6 +252,10 @@ func defaults() Config {
 		Log:      Log{Level: "info", Format: "text"},
 		Machines: Machines{Key: "pki/machines-key", Links: MachineLinks{Limit: Duration(2 * time.Minute)}},
 		Radl:     Radl{Playbooks: "image"},
+		Mapping: Mapping{
+			Layout: "pack", Effort: 1, Limit: Duration(10 * time.Second),
+			Costs: MappingCosts{Host: 0.2, Switch: 0.5, Trunk: 0.2, Scarce: 0.04, Hardware: 0.1},
+		},
 		Simulated: Simulated{
 			Times: SimulatedTimes{Make: Duration(2 * time.Second), Start: Duration(5 * time.Second), Stop: Duration(time.Second)},
 			Seed:  1, Faults: "faults.txt",

@@ -183,6 +183,7 @@ func (v *validator) check(written, c *Config) {
 	v.rest(c.Rest)
 	v.docker(written.Docker)
 	v.machines(written.Machines)
+	v.mapping(c.Mapping)
 	v.simulated(c.Simulated)
 	if !slices.Contains([]string{"image", "install", "refuse"}, c.Radl.Playbooks) {
 		v.fail("radl.playbooks", "%q is none of image, install, refuse", c.Radl.Playbooks)
@@ -349,6 +350,27 @@ func (v *validator) trust(t Trust) {
 			if a == "" || strings.ContainsAny(string(a), "+ ") {
 				v.fail("trust.limits", "%s: %q is not an authority, such as example.org or example.org:project", file, a)
 			}
+		}
+	}
+}
+
+func (v *validator) mapping(m Mapping) {
+	if m.Layout != "pack" && m.Layout != "spread" {
+		v.fail("mapping.layout", "%q is none of pack, spread", m.Layout)
+	}
+	if !(m.Effort >= 0.01 && m.Effort <= 1000) {
+		v.fail("mapping.effort", "%g is not between 0.01 and 1000", m.Effort)
+	}
+	if m.Limit < 0 {
+		v.fail("mapping.limit", "%s is no time at all", m.Limit)
+	}
+	c := m.Costs
+	for _, cost := range []struct {
+		name  string
+		value float64
+	}{{"host", c.Host}, {"switch", c.Switch}, {"trunk", c.Trunk}, {"scarce", c.Scarce}, {"hardware", c.Hardware}} {
+		if !(cost.value >= 0 && cost.value <= 100) {
+			v.fail("mapping.costs."+cost.name, "%g is not between 0 and 100", cost.value)
 		}
 	}
 }
