@@ -118,7 +118,7 @@ func TestCrowd(t *testing.T) {
 	}
 	group.Wait()
 	t.Logf("%d given, %d freed, %d refused", given, freed, refused)
-	if given < callers || freed != given {
+	if given < callers/2 || freed != given {
 		t.Errorf("%d given, %d freed: too little happened to tell anything", given, freed)
 	}
 	for _, c := range all {
