@@ -7,6 +7,7 @@ import (
 
 	"croft/capacity"
 	"croft/request"
+	"croft/urn"
 )
 
 // A search places the nodes of a request on a board, one after the other, and
@@ -207,7 +208,8 @@ func (s *search) alike() {
 	for i, w := range s.wants {
 		for _, o := range w.options {
 			m := mark{s.likes[o.slot], i, o}
-			m.option.slot = 0
+			// Which image is booted is nobody else's business.
+			m.option.slot, m.option.image = 0, urn.URN{}
 			if numbers[m] == 0 {
 				numbers[m] = uint64(len(numbers) + 1)
 			}
