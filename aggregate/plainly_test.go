@@ -37,11 +37,11 @@ func TestStepsWithoutRoot(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := &users{}
-			j := &stepJob{root: c.given, node: startup.Node{Driver: d}, sliver: node, task: &request.Step{Root: c.wanted}}
+			j := &stepJob{node: startup.Node{Driver: d, NoRoot: !c.given}, sliver: node, task: &request.Step{Root: c.wanted}}
 			if got := j.account(); got != c.account {
 				t.Errorf("runs as %q, want %q", got, c.account)
 			}
-			if err := j.hands().Write(context.Background(), request.File{Path: "/etc/cron.d/x", Mode: 0o644}, j.account()); err != nil {
+			if err := j.node.Write(context.Background(), request.File{Path: "/etc/cron.d/x", Mode: 0o644}, j.account()); err != nil {
 				t.Fatal(err)
 			}
 			if slices.ContainsFunc(d.as, func(u string) bool { return u != c.writes }) || len(d.as) == 0 {

@@ -95,13 +95,13 @@ func (k *starter) see(ctx context.Context, g *graph, v slivers.Sliver, st sliver
 		return err
 	}
 	root, err := drivers.GivesRoot(ctx, d, v.URN)
+	if errors.Is(err, drivers.ErrNotFound) {
+		return errNodeDown
+	}
 	if err != nil {
 		return err
 	}
-	job := &stepJob{fresh: begin, keeper: k, root: root, node: startup.Node{Driver: d, Sliver: v.URN}, sliver: &v, step: &st, task: &task, graph: g}
-	if !root && job.account() == startup.Root {
-		return s.endStep(ctx, &st, ending{reason: "the node gives nobody root, and it has no user who could do it"})
-	}
+	job := &stepJob{fresh: begin, keeper: k, node: startup.Node{Driver: d, Sliver: v.URN, NoRoot: !root}, sliver: &v, step: &st, task: &task, graph: g}
 	limit := task.Limit
 	if limit == 0 {
 		limit = stepLimit
@@ -208,7 +208,6 @@ func (s *Service) endDocument(ctx context.Context, st *slivers.Step) error {
 // stepJob is one attempt of a step.
 type stepJob struct {
 	fresh  bool // nothing of it is in the node yet
-	root   bool // the node's users may become root
 	keeper *starter
 	node   startup.Node
 	sliver *slivers.Sliver
@@ -222,33 +221,10 @@ func (j *stepJob) attempt() startup.Attempt {
 }
 
 func (j *stepJob) account() string {
-	if j.task.Root && j.root {
+	if j.task.Root && !j.node.NoRoot {
 		return startup.Root
 	}
 	return firstUser(j.sliver)
-}
-
-// hands is the node for what goes where the experimenter says: as root writes
-// it, or on nodes that give no root as the account does.
-func (j *stepJob) hands() startup.Node {
-	n := j.node
-	if !j.root {
-		n.Driver = plainly{n.Driver, j.account()}
-	}
-	return n
-}
-
-// plainly is a driver by which nothing is done as root.
-type plainly struct {
-	drivers.Driver
-	account string
-}
-
-func (p plainly) Exec(ctx context.Context, sliver urn.URN, c drivers.Command) error {
-	if c.User == "" || c.User == startup.Root {
-		c.User = p.account
-	}
-	return p.Driver.Exec(ctx, sliver, c)
 }
 
 // do does the step. Its error is why it could not be done at all; a node that
@@ -264,7 +240,8 @@ func (j *stepJob) do(ctx context.Context) (end ending, err error) {
 		}
 		end, err = j.once(ctx)
 		var wrong *stepError
-		if err == nil || ctx.Err() != nil || errors.As(err, &wrong) ||
+		var refused *startup.Refusal
+		if err == nil || ctx.Err() != nil || errors.As(err, &wrong) || errors.As(err, &refused) ||
 			errors.Is(err, drivers.ErrNotRunning) || errors.Is(err, drivers.ErrNotFound) {
 			return end, err
 		}
@@ -300,7 +277,7 @@ func (j *stepJob) once(ctx context.Context) (ending, error) {
 	}
 	if j.fresh {
 		for _, f := range j.task.Files {
-			if err := j.hands().Write(ctx, f, j.account()); err != nil {
+			if err := j.node.Write(ctx, f, j.account()); err != nil {
 				return ending{}, err
 			}
 		}
@@ -327,11 +304,7 @@ func (j *stepJob) install(ctx context.Context, i *request.Install) (ending, erro
 	if f.Forbidden == nil {
 		f.Forbidden = j.graph.ownAddress
 	}
-	said, err := j.hands().Install(ctx, f, i, j.account())
-	var refused *startup.Refusal
-	if errors.As(err, &refused) {
-		return ending{}, &stepError{err}
-	}
+	said, err := j.node.Install(ctx, f, i, j.account())
 	return ending{result: startup.Result{Output: slivers.StepOutput{Head: []byte(said)}}}, err
 }
 

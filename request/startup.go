@@ -41,7 +41,8 @@ type Step struct {
 	Outputs []string
 	Limit   time.Duration // 0: the aggregate's usual limit, an hour; services have none
 	// Root has it run as root; otherwise it is the first user, who has sudo
-	// without a password, or root of a node that has no users. Files and what
+	// without a password, or root of a node that has no users. Where users do
+	// not become root, all steps are the first user's. Files and what
 	// is installed belong to the same account.
 	Root bool
 	// Tolerant steps may fail without stopping those that wait for them.

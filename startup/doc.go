@@ -5,7 +5,7 @@
 // # In a node
 //
 // A step runs below a supervisor of a few lines of shell, which is in the node
-// and outlives the manager. What it notes is below /var/lib/croft/steps, which
+// and outlives the manager. What it notes is below /var/lib/croft-steps, which
 // belongs to root and which others may only pass through:
 //
 //	STEP/ATTEMPT/claim    made by who runs the attempt; holds the supervisor's pid and start

@@ -53,16 +53,20 @@ func refuse(format string, args ...any) error { return &Refusal{fmt.Errorf(forma
 // Install fetches an archive from inside the node and unpacks it there, for an
 // account. It returns what was done, for the step's output.
 func (n Node) Install(ctx context.Context, f Fetcher, i *request.Install, account string) (string, error) {
+	as, err := n.worker(account)
+	if err != nil {
+		return "", err
+	}
 	owner, err := n.owner(ctx, account)
 	if err != nil {
 		return "", err
 	}
-	from, body, err := n.source(ctx, f, i)
+	from, body, err := n.source(ctx, f, i, as)
 	if err != nil {
 		return "", err
 	}
 	defer body.Close()
-	sum, err := n.unpack(ctx, f, body, i.Path, owner)
+	sum, err := n.unpack(ctx, f, body, i.Path, owner, as)
 	if err != nil {
 		var bad *archive.Error
 		if errors.As(err, &bad) {
@@ -74,7 +78,7 @@ func (n Node) Install(ctx context.Context, f Fetcher, i *request.Install, accoun
 }
 
 // source opens an archive and says where it is from.
-func (n Node) source(ctx context.Context, f Fetcher, i *request.Install) (from string, body io.ReadCloser, err error) {
+func (n Node) source(ctx context.Context, f Fetcher, i *request.Install, as string) (from string, body io.ReadCloser, err error) {
 	if i.Content != nil {
 		from = i.URL
 		if from == "" {
@@ -93,17 +97,17 @@ func (n Node) source(ctx context.Context, f Fetcher, i *request.Install) (from s
 		if u.Host != "" && u.Host != "localhost" || !strings.HasPrefix(u.Path, "/") {
 			return "", nil, refuse("URL %q: want file:///path, a file of the node", i.URL)
 		}
-		return u.Path, n.file(ctx, u.Path), nil
+		return u.Path, n.file(ctx, u.Path, as), nil
 	}
 	return "", nil, refuse("URL %q: want http, https or file", i.URL)
 }
 
 // file reads a file of the node.
-func (n Node) file(ctx context.Context, path string) io.ReadCloser {
+func (n Node) file(ctx context.Context, path, as string) io.ReadCloser {
 	r, w := io.Pipe()
 	go func() {
 		said := &limited{most: complaint}
-		err := n.Driver.Exec(ctx, n.Sliver, drivers.Command{Args: []string{"cat", "--", path}, Stdout: w, Stderr: said})
+		err := n.Driver.Exec(ctx, n.Sliver, drivers.Command{User: as, Args: []string{"cat", "--", path}, Stdout: w, Stderr: said})
 		if _, failed := Failed(err); failed {
 			err = refuse("reading %s in the node: %s", path, strings.TrimSpace(said.String()))
 		}
@@ -302,7 +306,7 @@ const unpackScript = `command -v tar >/dev/null || { echo "the node's image has 
 exec tar -x -f - -C "$1" -p`
 
 // unpack writes what is in an archive into a directory of the node.
-func (n Node) unpack(ctx context.Context, f Fetcher, from io.Reader, dir string, owner archive.Owner) (archive.Summary, error) {
+func (n Node) unpack(ctx context.Context, f Fetcher, from io.Reader, dir string, owner archive.Owner, as string) (archive.Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, w := io.Pipe()
@@ -319,7 +323,7 @@ func (n Node) unpack(ctx context.Context, f Fetcher, from io.Reader, dir string,
 		w.CloseWithError(err)
 		done <- converted{sum, err}
 	}()
-	err := n.script(ctx, unpackScript, r, nil, dir, strconv.Itoa(owner.UID), strconv.Itoa(owner.GID))
+	err := n.scriptAs(ctx, as, unpackScript, r, nil, dir, strconv.Itoa(owner.UID), strconv.Itoa(owner.GID))
 	r.CloseWithError(errUnpackEnded)
 	c := <-done
 	switch {

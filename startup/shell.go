@@ -43,8 +43,11 @@ const Root = "root"
 type Node struct {
 	Driver drivers.Driver
 	Sliver urn.URN
-	// Dir is where the node keeps how its steps go; "" is /var/lib/croft/steps.
+	// Dir is where the node keeps how its steps go; "" is /var/lib/croft-steps.
 	Dir string
+	// NoRoot says that what a request asks for must not be done as root: the
+	// node's machine is not made anew when the node ends.
+	NoRoot bool
 }
 
 // Attempt is one try at a step.
@@ -91,16 +94,31 @@ const (
 func (n Node) dir(a Attempt) string {
 	base := n.Dir
 	if base == "" {
-		base = "/var/lib/croft/steps"
+		base = "/var/lib/croft-steps"
 	}
 	return path.Join(base, string(a.Step), strconv.Itoa(a.Number))
 }
 
 // script runs one of the scripts as root.
 func (n Node) script(ctx context.Context, text string, stdin io.Reader, stdout io.Writer, args ...string) error {
+	return n.scriptAs(ctx, "", text, stdin, stdout, args...)
+}
+
+// worker is who does in the node what an account asks for: "" for root.
+func (n Node) worker(account string) (string, error) {
+	switch {
+	case !n.NoRoot:
+		return "", nil
+	case account == Root:
+		return "", refuse("the node gives root to nobody, and it has no other user")
+	}
+	return account, nil
+}
+
+func (n Node) scriptAs(ctx context.Context, user, text string, stdin io.Reader, stdout io.Writer, args ...string) error {
 	said := &limited{most: complaint}
 	err := n.Driver.Exec(ctx, n.Sliver, drivers.Command{
-		Args: append([]string{"/bin/sh", "-c", text, "croft-step"}, args...), Stdin: stdin, Stdout: stdout, Stderr: said,
+		User: user, Args: append([]string{"/bin/sh", "-c", text, "croft-step"}, args...), Stdin: stdin, Stdout: stdout, Stderr: said,
 	})
 	if err != nil {
 		if text := strings.TrimSpace(said.String()); text != "" {
@@ -114,6 +132,9 @@ func (n Node) script(ctx context.Context, text string, stdin io.Reader, stdout i
 // its end; started is called when it runs. command is shell text, run by an
 // account. When ctx ends, Launch does; the attempt goes on.
 func (n Node) Launch(ctx context.Context, a Attempt, account string, mode Mode, command string, started func()) error {
+	if _, err := n.worker(account); err != nil {
+		return err
+	}
 	heard := &listener{word: "started", tell: started}
 	if err := n.script(ctx, launchScript, strings.NewReader(command), heard, n.dir(a), account, string(mode), superviseScript); err != nil {
 		return fmt.Errorf("launching step %s: %w", a.Step, err)
@@ -214,7 +235,11 @@ func (n Node) Follow(ctx context.Context, a Attempt, w io.Writer) error {
 
 // Write writes a file that belongs to an account.
 func (n Node) Write(ctx context.Context, f request.File, account string) error {
-	err := n.script(ctx, fileScript, bytes.NewReader(f.Content), nil, f.Path, strconv.FormatUint(uint64(f.Mode&0o7777), 8), account)
+	as, err := n.worker(account)
+	if err != nil {
+		return err
+	}
+	err = n.scriptAs(ctx, as, fileScript, bytes.NewReader(f.Content), nil, f.Path, strconv.FormatUint(uint64(f.Mode&0o7777), 8), account)
 	if err != nil {
 		return fmt.Errorf("writing %s: %w", f.Path, err)
 	}

@@ -4,11 +4,13 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"strings"
 	"testing"
 	"time"
 
+	"croft/drivers"
 	"croft/request"
 	"croft/startup"
 )
@@ -18,7 +20,17 @@ func testSteps(t *testing.T, r *rig) {
 	n := r.node(1)
 	n.Users = users(r.person("ann"))
 	r.up(n)
-	at := func() startup.Node { return startup.Node{Driver: r.d, Sliver: n.Sliver} }
+	root := func() bool {
+		t.Helper()
+		given, err := drivers.GivesRoot(r.ctx, r.d, n.Sliver)
+		r.must(err, "ask for root")
+		return given
+	}()
+	at := func() startup.Node { return startup.Node{Driver: r.d, Sliver: n.Sliver, NoRoot: !root} }
+	account := "ann"
+	if root {
+		account = startup.Root
+	}
 	ended := func(a startup.Attempt, status int, output string) startup.Result {
 		t.Helper()
 		got, err := at().Read(r.ctx, a)
@@ -46,7 +58,7 @@ func testSteps(t *testing.T, r *rig) {
 	begun := make(chan struct{})
 	broken := make(chan error, 1)
 	go func() {
-		broken <- at().Launch(ctx, long, startup.Root, startup.Once, text, func() { close(begun) })
+		broken <- at().Launch(ctx, long, account, startup.Once, text, func() { close(begun) })
 	}()
 	select {
 	case <-begun:
@@ -64,8 +76,8 @@ func testSteps(t *testing.T, r *rig) {
 		t.Errorf("without its launcher: %+v, %v", got, err)
 	}
 	again := make(chan error, 1)
-	go func() { again <- at().Launch(r.ctx, long, startup.Root, startup.Once, text, nil) }()
-	r.must(at().Write(r.ctx, request.File{Path: "/var/tmp/go", Mode: 0o644}, startup.Root), "write a file")
+	go func() { again <- at().Launch(r.ctx, long, account, startup.Once, text, nil) }()
+	r.must(at().Write(r.ctx, request.File{Path: "/var/tmp/go", Mode: 0o644}, account), "write a file")
 	r.must(<-again, "launch again")
 	ended(long, 0, "run\nover\n")
 
@@ -93,8 +105,16 @@ func testSteps(t *testing.T, r *rig) {
 	r.must(err, "install")
 	r.says(n.Sliver, "cat /var/tmp/site/d/f; echo; ls -l /var/tmp/site/d/f | cut -c1-10; set -- $(ls -l /var/tmp/site/d/f); echo $3; rm -r /var/tmp/site", "text\n-rw-r-----\nann")
 
+	if !root {
+		err := at().Launch(r.ctx, startup.Attempt{Step: "root", Number: 1}, startup.Root, startup.Once, command("id"), nil)
+		var refused *startup.Refusal
+		if !errors.As(err, &refused) {
+			t.Errorf("a step of root's where users are not root: %v", err)
+		}
+	}
+
 	// The hosts file keeps what is the node's own.
-	if !r.s.Plain {
+	if root {
 		r.says(n.Sliver, "echo 10.9.9.9 mine >> /etc/hosts; echo ok", "ok")
 		r.must(at().SetHosts(r.ctx, "10.8.8.8 other\n"), "set hosts")
 		r.must(at().SetHosts(r.ctx, "10.8.8.8 other\n10.8.8.9 third\n"), "set hosts")

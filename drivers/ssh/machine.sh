@@ -19,8 +19,7 @@ fail() {
 
 # put FILE: standard input becomes the file, whole or not at all.
 put() {
-  # Start-up steps, of accounts, keep their state below it.
-  mkdir -p "$state" && chmod 711 "$state" && cat >"$1.new" && sync "$1.new" && mv -f "$1.new" "$1" && sync "$state" || fail "cannot write $1"
+  mkdir -p "$state" && cat >"$1.new" && sync "$1.new" && mv -f "$1.new" "$1" && sync "$state" || fail "cannot write $1"
 }
 
 boot_id() { cat /proc/sys/kernel/random/boot_id; }
@@ -59,6 +58,16 @@ end_logins() {
   for pid in $(living "$1"); do
     read -r comm 2>/dev/null <"/proc/$pid/comm" || continue
     case $comm in sshd*) kill -KILL "$pid" 2>/dev/null ;; esac
+  done
+}
+
+# end_steps: the supervisors of start-up steps, which are root's, and what they
+# have started.
+end_steps() {
+  for round in 1 2 3; do
+    grep -lsaF CROFT_STEP_DIR=/var/lib/croft-steps/ /proc/[1-9]*/environ | while IFS=/ read -r _ _ pid _; do
+      kill -KILL "$pid" 2>/dev/null
+    done
   done
 }
 
@@ -248,6 +257,7 @@ close() {
   owned "$1"
   rm -f "$state/running"
   quiet_interfaces
+  end_steps
   while read -r name uid <&3; do
     [ -z "$name" ] || ! known "$name" || close_account "$name" "$uid"
   done 3<<LIST
@@ -278,6 +288,8 @@ clean() {
   shift 2
   rm -f "$state/running" "$sudoers" "$sudoers.new"
   quiet_interfaces
+  end_steps
+  rm -rf /var/lib/croft-steps
   if [ -e "$accounts" ]; then
     while read -r name uid <&3; do
       [ -n "$name" ] || continue
