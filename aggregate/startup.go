@@ -27,6 +27,9 @@ const (
 	// roundAgain and nodeAgain are when one looks again after a failure of the
 	// aggregate's own, and at a node that was found down.
 	roundAgain, nodeAgain = 5 * time.Second, time.Second
+	// hostsTime bounds the telling of one node of the others: all steps of the
+	// slice wait for it.
+	hostsTime = 20 * time.Second
 	// stepTries is how often a node is asked that does not do as it is told.
 	stepTries = 5
 )
@@ -320,7 +323,7 @@ func (k *starter) tellHosts(ctx context.Context, g *graph) error {
 		}
 		group.Go(func() {
 			defer done()
-			ctx, cancel := context.WithTimeout(ctx, operationTime)
+			ctx, cancel := context.WithTimeout(ctx, hostsTime)
 			defer cancel()
 			err := startup.Node{Driver: d, Sliver: v.URN}.SetHosts(ctx, lines)
 			mu.Lock()

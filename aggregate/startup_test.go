@@ -292,6 +292,52 @@ func TestStartupGraphAcrossNodes(t *testing.T) {
 	}
 }
 
+// Nodes find each other by name, also those that come later.
+func TestNodesFindEachOther(t *testing.T) {
+	t.Parallel()
+	a, c := realNode("a", "10.1.1.1/24"), realNode("C_1", "10.1.1.2/24")
+	e, f := realNode("e", "10.1.3.1/24"), realNode("f", "10.1.3.2/24")
+	b := newRealBed(t, canned{
+		"doc":  {Nodes: []request.Node{a, c}, Links: []request.Link{linkOf("l", a, c)}},
+		"more": {Nodes: []request.Node{e, f}, Links: []request.Link{linkOf("l3", e, f)}},
+	})
+	slice := b.bringUp("hosts", "doc")
+	names := func(node request.ClientID, want string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(context.Background(), awaitTime)
+		defer cancel()
+		for {
+			var out bytes.Buffer
+			v := b.states(slice)[node]
+			err := b.drivers["namespace"].Exec(ctx, v.URN, drivers.Command{Args: []string{"sed", "-n", "/begin croft/,/end croft/p", "/etc/hosts"}, Stdout: &out})
+			if out.String() == want {
+				return
+			}
+			if ctx.Err() != nil {
+				t.Fatalf("%s knows\n%s(%v), want\n%s", node, out.String(), err, want)
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+	}
+	names("a", "# begin croft\n10.1.1.2 c-1.hosts.example.org c-1\n10.1.1.2 c-1-l\n10.1.1.1 a-l\n# end croft\n")
+	p, _ := b.principal("alice", "hosts")
+	ctx := context.Background()
+	if _, err := b.Allocate(ctx, p, slice, []byte("more"), AllocateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	// What is allocated only is known already: addresses are given.
+	if _, err := b.Provision(ctx, p, Target{Slice: slice}, ProvisionOptions{Version: geni3, Start: true}); err != nil {
+		t.Fatal(err)
+	}
+	whole := "# begin croft\n10.1.1.2 c-1.hosts.example.org c-1\n10.1.1.2 c-1-l\n10.1.1.1 a-l\n10.1.3.1 e.hosts.example.org e\n10.1.3.1 e-l3\n10.1.3.2 f.hosts.example.org f\n10.1.3.2 f-l3\n# end croft\n"
+	names("a", whole)
+	nodes := b.states(slice)
+	if _, err := b.Delete(ctx, p, Target{Slice: slice, Slivers: []urn.URN{nodes["f"].URN}}, false); err != nil {
+		t.Fatal(err)
+	}
+	names("a", strings.Replace(strings.Replace(whole, "10.1.3.2 f-l3\n", "", 1), "10.1.3.2 f.hosts.example.org f\n", "", 1))
+}
+
 // A service whose end ends its document gives everything of it back.
 func TestServiceThatEndsItsDocument(t *testing.T) {
 	t.Parallel()

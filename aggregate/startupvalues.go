@@ -197,7 +197,7 @@ func (g *graph) hostLines(v *slivers.Sliver) string {
 				names += " " + alias
 			}
 		}
-		var first, best string
+		var first, best, links string
 		for _, i := range n.Node.Interfaces {
 			l := g.linkOf(n, i.ID)
 			if l == nil || len(i.Addresses) == 0 {
@@ -211,7 +211,7 @@ func (g *graph) hostLines(v *slivers.Sliver) string {
 				best = a
 			}
 			// As Emulab has it: each of a node's addresses under a name of its own.
-			fmt.Fprintf(&b, "%s %s-%s\n", a, name, label(string(l.ClientID)))
+			links += fmt.Sprintf("%s %s-%s\n", a, name, label(string(l.ClientID)))
 		}
 		if best == "" {
 			best = first
@@ -219,6 +219,7 @@ func (g *graph) hostLines(v *slivers.Sliver) string {
 		if best != "" && n != v {
 			fmt.Fprintf(&b, "%s %s\n", best, names)
 		}
+		b.WriteString(links)
 	}
 	return b.String()
 }

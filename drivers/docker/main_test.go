@@ -252,7 +252,7 @@ func TestConformance(t *testing.T) {
 // a package system.
 func TestSmallImage(t *testing.T) {
 	need(t, smallImage)
-	for _, part := range []string{"life cycle", "commands", "several users", "manager restarts", "link", "interface without a link"} {
+	for _, part := range []string{"life cycle", "commands", "several users", "steps", "manager restarts", "link", "interface without a link"} {
 		driverstest.RunPart(t, part, func(t *testing.T) driverstest.Subject { return subject(t, smallImage) })
 	}
 }
