@@ -176,7 +176,7 @@ func (c *converter) tar(r io.Reader, format string) error {
 		}
 		e := entry{name: h.Name, mode: fs.FileMode(h.Mode).Perm(), size: h.Size, target: h.Linkname, at: h.ModTime}
 		switch h.Typeflag {
-		case tar.TypeReg, tar.TypeRegA, tar.TypeGNUSparse: //nolint:staticcheck // old archives have TypeRegA
+		case tar.TypeReg, 0, tar.TypeGNUSparse: // 0 is in old archives
 			e.kind = tar.TypeReg
 			if strings.HasSuffix(h.Name, "/") {
 				e.kind = tar.TypeDir
