@@ -30,11 +30,11 @@ type Access struct {
 func (a *Access) GivesRoot() bool { return a.Reimage != nil && a.Reimage.AtEnd }
 
 // PlainAccounts is the property that hosts have whose users never become root,
-// for experimenters to see in the advertisement.
+// for experimenters to see in the advertisement, which has numbers only.
 const PlainAccounts = "plain-accounts"
 
 func withPlainAccounts(properties map[string]string) map[string]string {
-	all := map[string]string{PlainAccounts: "yes"}
+	all := map[string]string{PlainAccounts: "1"}
 	maps.Copy(all, properties)
 	return all
 }

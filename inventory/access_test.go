@@ -48,7 +48,7 @@ hosts:
 	}); !reflect.DeepEqual(got, want) {
 		t.Errorf("bare: %+v, want %+v", got, want)
 	}
-	if s.Hosts[1].Properties[inventory.PlainAccounts] != "" || s.Hosts[2].Properties[inventory.PlainAccounts] != "yes" {
+	if s.Hosts[1].Properties[inventory.PlainAccounts] != "" || s.Hosts[2].Properties[inventory.PlainAccounts] != "1" {
 		t.Errorf("properties %q and %q, want the second to have plain accounts", s.Hosts[1].Properties, s.Hosts[2].Properties)
 	}
 	if got := s.Hosts[2].Interfaces[0].MAC; got != "0c:c4:7a:12:34:56" {
