@@ -112,7 +112,8 @@ func (u *Unit) typed(s *Schema, v any, n *tree.Node, sc *scope, tell teller) (an
 			return float64(i), true
 		}
 	case "boolean":
-		if b, ok := v.(bool); ok {
+		// csd05, 5.4.1.4: true and false, in no other spelling.
+		if b, ok := v.(bool); ok && (u.Old() || !n.Is(tree.Bool) || n.Text == "true" || n.Text == "false") {
 			return b, true
 		}
 		if str, ok := v.(string); ok && u.Old() && n != nil && n.Plain && (str == "yes" || str == "no") {
