@@ -34,7 +34,7 @@ func (c *call) document() ([]byte, languages.Language, error) {
 	switch kind {
 	case "text/plain", "text/radl", "application/json", "application/x-www-form-urlencoded", "application/octet-stream":
 		// The documents of all kinds are told apart by what they say.
-	case "text/yaml", "text/x-yaml", "application/yaml", "application/x-yaml":
+	case "text/yaml", "text/x-yaml", "application/yaml", "application/x-yaml", "application/zip":
 		isRADL = false
 	default:
 		return nil, nil, rest.Refuse(http.StatusUnsupportedMediaType, "%.60q is not read here: want text/plain or text/radl, application/json, or text/yaml", kind)

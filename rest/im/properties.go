@@ -34,7 +34,11 @@ func (c *call) property() error {
 		}
 		c.reply(c.w, c.r, plain, "contmsg", text)
 	case "outputs":
-		c.reply(c.w, c.r, asJSON, "outputs", map[string]any{})
+		outputs, err := c.Service.Outputs(c.ctx, c.principal, x.slice)
+		if err != nil {
+			return err
+		}
+		c.reply(c.w, c.r, asJSON, "outputs", outputs)
 	case "data":
 		return c.data(x)
 	case "tosca":
