@@ -333,9 +333,13 @@ func (d *deployment) hosts() {
 }
 
 func (d *deployment) hostOf(i *instance, depth int) *instance {
-	if i.host != nil || depth > 100 {
-		return i.host
+	if i.host == nil && depth <= 100 {
+		i.host = d.findHost(i, depth)
 	}
+	return i.host
+}
+
+func (d *deployment) findHost(i *instance, depth int) *instance {
 	for _, t := range i.targets {
 		if isHosting(t.relationship) {
 			if t.instance.role == computer {

@@ -187,8 +187,10 @@ func (w *wants) want(operator, name string, v any) bool {
 	switch name {
 	case "num_cpus":
 		n, ok := v.(int64)
-		if f, isFloat := v.(float64); isFloat {
-			n, ok = int64(math.Ceil(f)), true
+		if n *= int64(capacity.Core); !ok {
+			var f float64
+			f, ok = v.(float64)
+			n = int64(math.Ceil(f * float64(capacity.Core)))
 		}
 		return ok && amount(func(a *capacity.Amount, n int64) { a.Cores = capacity.Cores(n) }, n, 1)
 	case "mem_size":

@@ -234,11 +234,17 @@ func (s *Service) validEnds(r *Relationship) {
 func (s *Service) admit(node *Node, r *Relationship, taken map[*Cell]any, named bool) bool {
 	u, a := s.Unit, r.Assignment
 	for _, f := range a.Filters {
+		var held, ok bool
 		if f.Unit.Old() {
-			continue
+			held, ok = s.oldFilter(f, r.Target)
+		} else {
+			sc := &scope{service: s, self: &r.Entity, fail: func(error) {}}
+			held, ok = f.Unit.raw(f.Node, sc).(bool)
 		}
-		sc := &scope{service: s, self: &r.Entity, fail: func(error) {}}
-		if held, ok := f.Unit.raw(f.Node, sc).(bool); ok && !held {
+		if !ok && !named {
+			return false // not known to hold
+		}
+		if ok && !held {
 			if named {
 				u.errorf(first(a.Entry, node.Entry), "", "requirement %s of node %s: node %s does not fulfil the node filter %s", a.Name, node.Name, r.Target.Name, clauseText(f.Node))
 			}
@@ -354,4 +360,56 @@ func (s *Service) Admits(n *Node, index int64) bool {
 	sc := &scope{service: n.service, self: &n.Entity, index: index, fail: func(error) {}}
 	held, ok := s.Unit.raw(m.Filter, sc).(bool)
 	return !ok || held
+}
+
+// oldFilter evaluates a node filter of 1.x: lists of constraints on properties
+// of the node and of its capabilities. What has no value fulfils none.
+func (s *Service) oldFilter(f Clause, target *Node) (held, known bool) {
+	held, known = true, true
+	check := func(list *tree.Node, e *Entity) {
+		for _, p := range items(list) {
+			if !p.Is(tree.Map) || len(p.Entries) != 1 {
+				continue
+			}
+			v := e.Property(p.Entries[0].Key.Text, 0)
+			if !values.Known(v) {
+				known = false
+				continue
+			}
+			conditions := []*tree.Node{p.Entries[0].Value}
+			if conditions[0].Is(tree.List) {
+				conditions = conditions[0].Items
+			}
+			for _, c := range conditions {
+				if v == nil {
+					held = false
+				} else if !c.Is(tree.Map) {
+					held = held && values.Equal(v, f.Unit.raw(c, nil))
+				} else {
+					f.Unit.constraint(c, v, c, func(*tree.Node, string, string, ...any) { held = false })
+				}
+			}
+		}
+	}
+	check(f.Node.Get("properties"), &target.Entity)
+	for _, c := range items(f.Node.Get("capabilities")) {
+		if !c.Is(tree.Map) || len(c.Entries) != 1 {
+			continue
+		}
+		name := c.Entries[0].Key.Text
+		e, ok := target.Capabilities.Get(name)
+		if !ok {
+			for _, other := range target.Capabilities.Names {
+				of, _ := target.Capabilities.Get(other)
+				if t := s.Unit.Type(CapabilityType, name); t != nil && of.Type != nil && of.Type.Is(t) {
+					e, ok = of, true
+				}
+			}
+		}
+		if !ok {
+			return false, true
+		}
+		check(c.Entries[0].Value.Get("properties"), e)
+	}
+	return held, known
 }

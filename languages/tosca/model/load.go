@@ -68,7 +68,7 @@ type run struct {
 	order    []*Unit
 	problems problems
 	builtins map[string]*Type
-	cut      bool
+	aside    bool // templates are read that may not be used
 	bytes    int
 }
 
@@ -144,11 +144,14 @@ func Read(ctx context.Context, entry string, options Options) (*Result, error) {
 			return nil, err
 		}
 	}
+	// What substituting templates lack is given to them when they are used.
+	r.aside = true
 	for _, unit := range others {
 		if s := unit.service(nil); s != nil {
 			result.Templates = append(result.Templates, s)
 		}
 	}
+	r.aside = false
 	if u != nil {
 		result.Service = u.service(options.Inputs)
 	}

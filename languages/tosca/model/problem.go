@@ -86,5 +86,8 @@ func (u *Unit) warnf(n *tree.Node, hint, format string, args ...any) {
 
 // unfulfilled tells what stops a deployment, but is valid TOSCA.
 func (u *Unit) unfulfilled(n *tree.Node, hint, format string, args ...any) {
+	if u.run.aside {
+		return
+	}
 	u.run.problems.add(u, n, Problem{What: fmt.Sprintf(format, args...), Hint: hint, Warning: true, Unfulfilled: true})
 }
