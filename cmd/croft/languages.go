@@ -12,15 +12,17 @@ import (
 
 	"croft/internal/config"
 	"croft/languages"
+	"croft/languages/camp"
 	"croft/languages/radl"
 	"croft/languages/tosca"
+	"croft/languages/zapp"
 	"croft/rspec"
 )
 
 // requestLanguages are the languages that requests can be written in, the
 // stricter ones first.
 func requestLanguages(playbooks radl.Playbooks) languages.Set {
-	return languages.Set{rspec.Language{}, radl.Language{Playbooks: playbooks}, tosca.Language{}}
+	return languages.Set{rspec.Language{}, radl.Language{Playbooks: playbooks}, zapp.Language{}, camp.Language{}, tosca.Language{}}
 }
 
 // languages are those of the aggregate in --dir, or those that an aggregate

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -15,8 +16,17 @@ import (
 	"croft/aggregate"
 	"croft/internal/config"
 	"croft/rest"
+	"croft/rest/camp"
 	"croft/rest/im"
 )
+
+// programVersion is that of the program's module, as it was built.
+func programVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
+	}
+	return ""
+}
 
 // restBodyBytes bounds what REST clients send.
 const restBodyBytes = 32 << 20
@@ -35,15 +45,24 @@ func openREST(conf *config.Config, service *aggregate.Service, log *slog.Logger)
 	if err != nil {
 		return nil, nil, fmt.Errorf("rest.accounts: %w", err)
 	}
-	records, err := rest.OpenRecords(filepath.Join(filepath.Dir(conf.Database), "rest", "im"))
+	records := map[string]*rest.Records{}
+	for _, face := range []string{"im", "camp"} {
+		if records[face], err = rest.OpenRecords(filepath.Join(filepath.Dir(conf.Database), "rest", face)); err != nil {
+			return nil, nil, err
+		}
+	}
+	infrastructures := im.New(im.Config{
+		Service: service, Accounts: accounts, Records: records["im"], Path: "/im", Clock: time.Now, Random: rand.Reader, Log: log,
+	})
+	platform, err := camp.New(camp.Config{
+		Service: service, Accounts: accounts, Records: records["camp"], Path: "/camp", Version: programVersion(), Hosts: conf.Rest.PackageHosts,
+		Clock: time.Now, Random: rand.Reader, Log: log,
+	})
 	if err != nil {
 		return nil, nil, err
 	}
-	infrastructures := im.New(im.Config{
-		Service: service, Accounts: accounts, Records: records, Path: "/im", Clock: time.Now, Random: rand.Reader, Log: log,
-	})
 	handler := rest.Handler(rest.Config{
-		Faces: map[string]http.Handler{"/im": infrastructures},
+		Faces: map[string]http.Handler{"/im": infrastructures, "/camp": platform},
 		Log:   log, Clock: time.Now, BodyBytes: restBodyBytes, Concurrent: conf.Limits.ConcurrentCalls,
 	})
 	server := newServer(conf, handler, log)

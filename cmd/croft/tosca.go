@@ -42,7 +42,7 @@ func toscaRequest(ctx context.Context, file string, data []byte) (string, error)
 		return tosca.Encode(data), nil
 	}
 	if !(tosca.Language{}).Detect(data) {
-		return string(data), nil
+		return campRequest(file, data)
 	}
 	archive, count, err := tosca.Pack(ctx, file)
 	if err != nil {

@@ -54,6 +54,9 @@ type Rest struct {
 	// Plain has it speak HTTP without TLS, on a loopback address.
 	Plain    bool          `yaml:"plain"`
 	Accounts []RestAccount `yaml:"accounts"`
+	// PackageHosts are those that CAMP's packages may be fetched from, over
+	// HTTPS: "packages.example.org", or with a port.
+	PackageHosts []string `yaml:"package_hosts"`
 }
 
 // RestAccount is somebody who may use the REST APIs.

@@ -321,6 +321,11 @@ func (v *validator) rest(r Rest) {
 		// Passwords would cross the network for all to read.
 		v.fail("rest.plain", "%q is not a loopback address (127.0.0.1 or [::1]), and passwords are sent without TLS on no other", host)
 	}
+	for i, h := range r.PackageHosts {
+		if h == "" || strings.ContainsAny(h, "/@ *?#") {
+			v.fail(fmt.Sprintf("rest.package_hosts[%d]", i), "%q is not a host, such as packages.example.org", h)
+		}
+	}
 	for i, a := range r.Accounts {
 		field := fmt.Sprintf("rest.accounts[%d]", i)
 		if a.Name == "" {
