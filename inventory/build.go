@@ -3,10 +3,7 @@ package inventory
 import (
 	"fmt"
 	"math"
-	"net/netip"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"croft/capacity"
@@ -253,7 +250,7 @@ func (b *builder) sliverType(d placed[sliverTypeDecl]) SliverType {
 	t := SliverType{
 		Name: request.SliverType(d.it.name.value.text), Driver: d.it.driver.value.text,
 		Default: capacity.Amount{Cores: cores(d.it.cores), Memory: d.it.memory.value, Disk: d.it.disk.value, GPUs: int64(d.it.gpus.value)},
-		Images:  b.imageList(d.it.images), WholeHost: d.it.wholeHost.value, Shaping: d.it.shaping.value, Delays: d.it.delays.value,
+		Images:  b.imageList(d.it.images), WholeHost: d.it.wholeHost.value, Shaping: d.it.shaping.value,
 	}
 	if t.Name == Namespace {
 		t.Default = t.Default.Or(DefaultNamespace)
@@ -517,54 +514,4 @@ func (b *builder) buildInterfaces(host string, f field[[]placed[interfaceDecl]],
 		}
 	}
 	return all
-}
-
-var vlanRange = regexp.MustCompile(`^([0-9]+)(?:-([0-9]+))?$`)
-
-func (b *builder) buildRest() {
-	seen := map[string]bool{}
-	for _, d := range b.decl.sharedVLANs.value {
-		name := d.it.name.value.text
-		if seen[name] {
-			b.add(d.it.name.at, d.it.name.path, fmt.Sprintf("a second shared VLAN %q", name), "")
-			continue
-		}
-		seen[name] = true
-		b.snapshot.SharedVLANs = append(b.snapshot.SharedVLANs, SharedVLAN{
-			Name: name, Tag: int(d.it.tag.value), Restricted: d.it.restricted.value, Authorities: authorities(d.it.authorities),
-		})
-	}
-	for _, d := range b.decl.external.value {
-		b.snapshot.External = append(b.snapshot.External, External{Interface: d.it.iface.value, Manager: d.it.manager.value})
-	}
-	b.snapshot.Pools.Addresses = DefaultAddresses
-	pools := b.decl.pools.value.it
-	if f := pools.addresses; f.valid {
-		network, err := netip.ParsePrefix(f.value.text)
-		switch {
-		case err != nil:
-			b.add(f.at, f.path, fmt.Sprintf("%q is no network", f.value.text), "such as "+DefaultAddresses)
-		case network != network.Masked():
-			b.add(f.at, f.path, fmt.Sprintf("%s is an address in a network", network), "write the network: "+network.Masked().String())
-		case network.Addr().BitLen()-network.Bits() < 3:
-			b.add(f.at, f.path, fmt.Sprintf("%s is too small for links", network), "such as "+DefaultAddresses)
-		default:
-			b.snapshot.Pools.Addresses = network.String()
-		}
-	}
-	for _, w := range pools.vlans.value {
-		m := vlanRange.FindStringSubmatch(w.text)
-		first, last := 0, 0
-		if m != nil {
-			first, _ = strconv.Atoi(m[1])
-			if last = first; m[2] != "" {
-				last, _ = strconv.Atoi(m[2])
-			}
-		}
-		if first < 1 || last > 4094 || last < first {
-			b.add(w.at, w.path, fmt.Sprintf("%q are no VLAN tags", w.text), "from 1 to 4094, the lower first, such as 100-199")
-			continue
-		}
-		b.snapshot.Pools.VLANs = append(b.snapshot.Pools.VLANs, VLANRange{first, last})
-	}
 }

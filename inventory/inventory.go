@@ -109,10 +109,6 @@ type SliverType struct {
 	// Shaping says that the driver can give links of such nodes a rate, a
 	// latency and a loss.
 	Shaping bool
-
-	// Delays says that such nodes can be put into a link to shape it. Requests
-	// do not get them.
-	Delays bool
 }
 
 // Image is a system that nodes can boot.

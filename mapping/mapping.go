@@ -1,6 +1,36 @@
 // Package mapping places requests onto inventories: which host carries which
-// node, and how each link is made. It is a pure function: the same snapshot,
-// occupancy, request and options give the same answer.
+// node, and which wires, VLAN tag and shapes each link gets. It is a pure
+// function: the same snapshot, occupancy, request and options give the same
+// answer, on one core or many, unless a deadline cuts it, which it says.
+//
+// # How it works
+//
+// A snapshot is made ready once (ground): its hosts in a form that is quick to
+// compare, and the solver's testbed of hosts, switches and wires. What is taken
+// is laid over it for each request (board).
+//
+// Nodes that want the same form a want. For each want and host, the wishes are
+// looked at one after the other; how far a host gets says why it is none, and
+// where no host gets through, which wishes cannot be had together. Then an
+// exact search places the nodes without their links (search): what it refuses
+// is impossible, and the answer names the first node that does not fit beside
+// those before it. Package solver takes the search's placement as a hint and
+// looks for the placement of least cost, ways of links included. A placement
+// that keeps to the hint is taken unless another one is better by more than
+// keepHints, so that like requests get like placements.
+//
+// Hosts that declare interfaces reach others only by the cables, switches and
+// trunks of the inventory; if it declares no cables at all, by their interfaces
+// and one network. Hosts without interfaces share a network without limit.
+// Nodes that have a host to themselves own the interfaces of their links unless
+// a link is multiplexed; others share those of their host. A link that asks for
+// no rate, or for best effort, takes none of any wire.
+//
+// # What it costs
+//
+// See Objective, and Weights of package solver. A host costs a node besides:
+// weights of features that it does not want, or that the host lacks; a little
+// where the host is large, could be given out whole, or names the type late.
 package mapping
 
 import (

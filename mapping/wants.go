@@ -153,12 +153,10 @@ func (b *board) resolve(w *want, images map[request.Image][]*inventory.Image, li
 	}
 	if n.SliverType != "" {
 		t, known := b.snapshot.Type(n.SliverType)
-		if !known || t.Delays {
+		if !known {
 			var names []string
 			for _, t := range b.types {
-				if !t.Delays {
-					names = append(names, string(t.Name))
-				}
+				names = append(names, string(t.Name))
 			}
 			return &Refusal{Kind: Impossible, Place: n.TypePlace, Why: fmt.Sprintf("no sliver type %q here", n.SliverType),
 				Hint: nearestOr(string(n.SliverType), names, "there are "+some(names))}
@@ -385,7 +383,7 @@ func (b *board) offer(w *want, at, kind int) (option, stage) {
 	if n.Architecture != "" && !strings.EqualFold(n.Architecture, s.host.Architecture) {
 		return o, byArchitecture
 	}
-	if t.Delays || (w.sliverType != "" && w.sliverType != string(t.Name)) {
+	if w.sliverType != "" && w.sliverType != string(t.Name) {
 		return o, byType
 	}
 	if b.disallows(w, s.host, t) != nil {

@@ -30,9 +30,6 @@ func wishes(c Case, n *request.Node, choice *Choice) []string {
 	if n.Architecture != "" && !strings.EqualFold(n.Architecture, h.Architecture) {
 		say("wants architecture %s", n.Architecture)
 	}
-	if choice.Type.Delays {
-		say("is made as what requests do not get")
-	}
 	wanted := map[string]bool{}
 	for _, f := range n.Features {
 		wanted[f.Name] = true

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"croft/capacity"
+	"croft/mapping"
 	"croft/request"
 	"croft/slivers"
 	"croft/urn"
@@ -156,6 +157,45 @@ func Run(t *testing.T, make func(t *testing.T) Subject) {
 		}
 		if all, _ := s.All(ctx); len(all) != 2 {
 			t.Errorf("%d slivers after a failed reservation, want 2", len(all))
+		}
+	})
+
+	t.Run("wires and tags that changed are a conflict, with room they are not", func(t *testing.T) {
+		s := make(t).Store
+		wire := urn.MustParse("urn:publicid:IDN+example.org+link+cable1")
+		link := func(name string, tag int, c mapping.Carrier) slivers.Sliver {
+			c.Wire = wire
+			return slivers.Sliver{
+				URN: urn.URN{Authority: "example.org", Type: urn.Sliver, Name: name}, Slice: slice, Kind: slivers.Link, ClientID: request.ClientID(name),
+				Allocation: slivers.Allocated, Operational: slivers.PendingAllocation, Created: start, Expires: start.Add(time.Hour),
+				Link: &slivers.LinkFacts{Driver: "namespace", VLAN: tag, Route: []mapping.Carrier{c}},
+			}
+		}
+		mapped := s.Occupancy().Version
+		reserveAt := func(v slivers.Sliver) error {
+			return s.Reserve(ctx, slivers.Reservation{Slice: slice, Mapped: mapped, Slivers: []slivers.Sliver{v},
+				Document: slivers.Document{Slice: slice, MediaType: "text/plain", Received: start}})
+		}
+		if err := reserveAt(link("l1", 100, mapping.Carrier{Bandwidth: 600, Of: 1000})); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			name string
+			link slivers.Sliver
+			ok   bool
+		}{
+			{"the same tag", link("l2", 100, mapping.Carrier{Of: 1000}), false},
+			{"more than is left of the wire", link("l3", 101, mapping.Carrier{Bandwidth: 500, Of: 1000}), false},
+			{"the wire for itself", link("l4", 101, mapping.Carrier{Exclusive: true}), false},
+			{"what is left of the wire", link("l5", 101, mapping.Carrier{Bandwidth: 400, Of: 1000}), true},
+		} {
+			if err := reserveAt(c.link); errors.Is(err, slivers.ErrConflict) == c.ok || c.ok && err != nil {
+				t.Errorf("%s: %v", c.name, err)
+			}
+		}
+		o := s.Occupancy()
+		if u := o.Wires[wire.Canonical()]; u.Bandwidth != 1000 || u.Links != 2 || u.Exclusive || o.VLANs[100] != 1 || o.VLANs[101] != 1 {
+			t.Errorf("taken: %+v, tags %v", u, o.VLANs)
 		}
 	})
 
