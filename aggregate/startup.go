@@ -188,10 +188,17 @@ func situation(v *slivers.Sliver) startup.Situation {
 
 // round does what can be done now for the start-up graph of a slice.
 func (k *starter) round(ctx context.Context, slice urn.URN) error {
+	s := k.service
 	for {
-		g, err := k.service.graph(ctx, slice)
+		g, err := s.graph(ctx, slice)
 		if err != nil {
 			return err
+		}
+		if k := slices.IndexFunc(g.steps, func(st slivers.Step) bool { return over(&st) }); k >= 0 {
+			if err := s.endDocument(ctx, &g.steps[k]); err != nil {
+				return err
+			}
+			continue
 		}
 		if err := k.tellHosts(ctx, g); err != nil {
 			return err

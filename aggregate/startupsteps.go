@@ -168,7 +168,7 @@ func (s *Service) endStep(ctx context.Context, st *slivers.Step, end ending) err
 	if end.reason != "" {
 		s.Log.Warn("a step failed", "slice", st.Slice.String(), "sliver", st.Sliver.String(), "step", string(st.Name), "reason", end.reason)
 	}
-	err := s.changeStep(ctx, st.ID, func(h *slivers.Step) {
+	return s.changeStep(ctx, st.ID, func(h *slivers.Step) {
 		if h.Attempt != st.Attempt || h.State == slivers.StepWaiting {
 			return // it has been begun anew
 		}
@@ -178,10 +178,11 @@ func (s *Service) endStep(ctx context.Context, st *slivers.Step, end ending) err
 			h.State = slivers.StepFailed
 		}
 	})
-	if err != nil || !st.Ends {
-		return err
-	}
-	return s.endDocument(ctx, st)
+}
+
+// over reports whether a service has ended with which its document ends.
+func over(st *slivers.Step) bool {
+	return st.Ends && (st.State == slivers.StepFailed || st.State == slivers.StepDone && !st.Alive)
 }
 
 // endDocument gives back all slivers of a document whose service has ended.

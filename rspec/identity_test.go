@@ -25,7 +25,7 @@ var added = struct{ attributes, elements map[string][]string }{
 	},
 	elements: map[string][]string{
 		"node":      {"sliver_type", "interface", "host", "services"},
-		"services":  {"login", "services_user", "proxy"},
+		"services":  {"login", "services_user", "proxy", "port"},
 		"interface": {"ip"},
 		"link":      {"component_manager"},
 	},

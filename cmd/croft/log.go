@@ -29,17 +29,23 @@ does not make its node fail.`,
 		Example: "  croft log exp1\n  croft log exp1 node0\n  croft log exp1 node0 --step node0-execute-1\n  croft log exp1 node0 --console",
 		Args:    cobra.RangeArgs(1, 2),
 	}, func(cmd *cobra.Command, s *session, slice urn.URN, creds []client.Credential, args []string) error {
-		d, err := s.Log(cmd.Context(), []urn.URN{slice}, creds, client.LogOptions{Output: !console, Console: console})
+		of := []urn.URN{slice}
+		if len(args) > 1 {
+			all, err := s.Status(cmd.Context(), of, creds)
+			if err != nil {
+				return err
+			}
+			k := slices.IndexFunc(all.Slivers, func(v client.Sliver) bool { return v.ClientID == args[1] })
+			if k < 0 {
+				return fmt.Errorf("slice %s has no node %s here", args[0], args[1])
+			}
+			of = []urn.URN{all.Slivers[k].URN}
+		}
+		d, err := s.Log(cmd.Context(), of, creds, client.LogOptions{Output: !console, Console: console})
 		if err != nil {
 			return err
 		}
 		list := d.Slivers
-		if len(args) > 1 {
-			list = slices.DeleteFunc(slices.Clone(list), func(v client.Sliver) bool { return v.ClientID != args[1] })
-			if len(list) == 0 {
-				return fmt.Errorf("slice %s has no node %s here", args[0], args[1])
-			}
-		}
 		if step != "" {
 			for _, v := range list {
 				for _, st := range v.Startup {

@@ -29,17 +29,14 @@ type Limits struct {
 	Bytes    int64 // of the archive itself
 	Unpacked int64 // of all files in it
 	Entries  int
-	// Ratio is how many times larger than the archive its files may be; it
-	// counts from free on.
+	// Ratio is how many times larger than the archive its files may be, when
+	// they are larger than Free: small files of zeros are no attack.
 	Ratio int64
+	Free  int64
 }
 
 // usual are the limits that hold where nothing else is said.
-var usual = Limits{Bytes: 4 << 30, Unpacked: 16 << 30, Entries: 500_000, Ratio: 200}
-
-// free is how much may be unpacked whatever the ratio: small files of zeros
-// are no attack.
-const free = 64 << 20
+var usual = Limits{Bytes: 4 << 30, Unpacked: 16 << 30, Entries: 500_000, Ratio: 200, Free: 64 << 20}
 
 func (l Limits) orUsual() Limits {
 	if l.Bytes == 0 {
@@ -53,6 +50,9 @@ func (l Limits) orUsual() Limits {
 	}
 	if l.Ratio == 0 {
 		l.Ratio = usual.Ratio
+	}
+	if l.Free == 0 {
+		l.Free = usual.Free
 	}
 	return l
 }
@@ -390,7 +390,7 @@ func (c *converter) copy(e entry, content io.Reader) error {
 
 // grown refuses a bomb: an archive that has grown too much.
 func (c *converter) grown(size int64) error {
-	if size > free && size/c.limits.Ratio > c.in.n {
+	if size > c.limits.Free && size/c.limits.Ratio > c.in.n {
 		return refuse("grows to more than %d times its size when it is unpacked", c.limits.Ratio)
 	}
 	return nil

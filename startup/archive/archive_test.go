@@ -159,8 +159,8 @@ func TestFormats(t *testing.T) {
 }
 
 func TestAttacks(t *testing.T) {
-	zeros := make([]byte, 70<<20)
-	limits := archive.Limits{Bytes: 1 << 20, Unpacked: 1 << 30, Entries: 100}
+	zeros := make([]byte, 8<<20)
+	limits := archive.Limits{Bytes: 1 << 20, Unpacked: 1 << 30, Entries: 100, Free: 4 << 20}
 	many := make([]member, 101)
 	for i := range many {
 		many[i] = file(fmt.Sprint(i), "")
