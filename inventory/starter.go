@@ -86,8 +86,9 @@ authority: {{.Start.Authority}}
 #    latitude: 51.05
 #    longitude: 3.72
 
-# Systems that nodes can boot: directories with a root file system. Without
-# one, nodes see parts of this machine's own system.
+# Systems that nodes can boot: directories with a root file system (made by
+# croft image build, which prints these lines). Without one, nodes see parts of
+# this machine's own system.
 #images:
 #  - name: debian12
 #    os: Debian
