@@ -77,7 +77,6 @@ type deployment struct {
 	ids       map[request.ClientID]bool
 	request   request.Request
 	resolve   func(values.Piece) (string, bool) // nil: references stay
-	stepFiles map[*model.Entity]map[string]request.File
 	current   *stepContext
 	addresses int // networks that were given addresses
 }

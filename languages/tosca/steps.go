@@ -188,9 +188,7 @@ func (d *deployment) step(i, on *instance, face *model.NodeInterface, op *model.
 	}
 	d.environment(i, op, e, &step)
 	made := stepOf{face: face.Name, operation: op.Name, name: step.Name, outputs: op.Outputs, relationship: r}
-	for _, out := range sorted(op.Outputs) {
-		step.Outputs = append(step.Outputs, out)
-	}
+	step.Outputs = append(step.Outputs, sorted(op.Outputs)...)
 	i.steps = append(i.steps, made)
 	d.request.Steps = append(d.request.Steps, step)
 }

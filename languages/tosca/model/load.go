@@ -102,10 +102,9 @@ type Unit struct {
 	Version string // tosca_definitions_version
 	Profile string
 
-	run        *run
-	builtin    bool
-	files      Files
-	repository string // its root, within files
+	run     *run
+	builtin bool
+	files   Files
 
 	types        [kinds]map[string]*Type
 	functions    map[string]*Function
