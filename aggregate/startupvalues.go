@@ -107,6 +107,8 @@ func (g *graph) attribute(a request.Attribute) (string, error) {
 		return v.URN.String(), nil
 	case request.AttrSlice:
 		return v.Slice.String(), nil
+	case request.AttrSliceName:
+		return v.Slice.Name, nil
 	case request.AttrFirstUser:
 		return firstUser(v), nil
 	case request.AttrOwner:
