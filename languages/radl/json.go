@@ -330,13 +330,13 @@ func (r *jsonReader) feature(list []Feature, m *member) []Feature {
 	f := Feature{Offset: m.at, Name: m.key}
 	if m.key == "softs" && v.kind == '[' {
 		for i := range v.list {
-			soft := Feature{Offset: v.list[i].at, Op: Soft, Weight: Value{Kind: Number, Text: "0", Whole: true}}
+			soft := Feature{Offset: v.list[i].at, Op: Soft, Weight: &Value{Kind: Number, Text: "0", Whole: true}}
 			if v.list[i].kind != '{' {
 				r.problem(v.list[i].at, "a soft wish is no object", `want {"weight": 10, "items": {…}}`)
 				continue
 			}
 			if w := r.number(&v.list[i], "weight", false); w != nil {
-				soft.Weight = *w
+				soft.Weight = w
 			}
 			soft.Value = Value{Offset: v.list[i].at, Kind: Features}
 			if items := v.list[i].get("items"); items != nil {

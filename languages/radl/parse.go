@@ -3,6 +3,7 @@ package radl
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -15,14 +16,16 @@ type textParser struct {
 	scanner
 	source            *Source
 	problems          []languages.Problem
-	described, others bool // which statements there were
+	described, others bool      // which statements there were
+	stack             []Feature // those being read, of all depths
+	names             map[string]string
 }
 
 // mistake unwinds the parser to the statement that it is in.
 type mistake struct{}
 
 func parseText(s *Source) (*Document, []languages.Problem) {
-	p := &textParser{scanner: scanner{text: s.text}, source: s}
+	p := &textParser{scanner: scanner{text: s.text}, source: s, names: map[string]string{}}
 	d := &Document{}
 	p.next()
 	for p.token != tEnd {
@@ -45,6 +48,7 @@ func (p *textParser) statement() (item Item, ok bool) {
 				panic(r)
 			}
 			item, ok = nil, false
+			p.stack = p.stack[:0]
 		}
 	}()
 	at := p.start
@@ -133,7 +137,12 @@ func (p *textParser) name(of string) string {
 	if p.token != tWord || keywords[string(p.word())] {
 		p.fail("the name of "+of, "")
 	}
-	name := string(p.word())
+	// The same names stand in documents again and again.
+	name, ok := p.names[string(p.word())]
+	if !ok {
+		name = string(p.word())
+		p.names[name] = name
+	}
 	p.next()
 	return name
 }
@@ -174,37 +183,40 @@ func (p *textParser) features(depth int, commas bool) []Feature {
 	if depth > maxDepth {
 		p.fail(`")"`, fmt.Sprintf("features are nested more than %d deep", maxDepth))
 	}
-	var list []Feature
+	mark := len(p.stack)
 	for first := true; ; first = false {
 		if p.token == tClose {
-			if !first && len(list) > 0 {
+			if !first {
 				p.fail("a feature", `"and" stands between features, not after the last`)
 			}
-			return list
+			return nil
 		}
 		if p.isWord("and") && first { // as the reference parser takes it
 			p.next()
 		}
-		list = append(list, Feature{})
-		p.feature(depth, &list[len(list)-1])
+		f := p.feature(depth)
+		p.stack = append(p.stack, f)
 		switch {
 		case p.isWord("and"), commas && p.token == tComma:
 			p.next()
 		default:
+			list := slices.Clone(p.stack[mark:])
+			p.stack = p.stack[:mark]
 			return list
 		}
 	}
 }
 
-func (p *textParser) feature(depth int, f *Feature) {
+func (p *textParser) feature(depth int) (f Feature) {
 	f.Offset = p.start
 	if p.isWord("soft") {
 		p.next()
-		f.Op, f.Weight = Soft, p.number("the weight of the wish", false)
+		weight := p.number("the weight of the wish", false)
+		f.Op, f.Weight = Soft, &weight
 		p.expect(tOpen, `"("`, "")
 		f.Value = Value{Offset: p.start, Kind: Features, Features: p.features(depth+1, false)}
 		p.expect(tClose, `"and" or ")"`, "")
-		return
+		return f
 	}
 	f.Name = p.name("a feature")
 	if p.isWord("contains") {
@@ -213,7 +225,7 @@ func (p *textParser) feature(depth int, f *Feature) {
 		p.expect(tOpen, `"("`, "as in: disk.0.applications contains (name='tomcat')")
 		f.Value = Value{Offset: p.start, Kind: Features, Features: p.features(depth+1, true)}
 		p.expect(tClose, `"and" or ")"`, "")
-		return
+		return f
 	}
 	if p.token != tOp {
 		p.fail("an operator", "there are =, <, >, <=, >= and contains")
@@ -221,6 +233,7 @@ func (p *textParser) feature(depth int, f *Feature) {
 	f.Op = p.op
 	p.next()
 	f.Value = p.value()
+	return f
 }
 
 func (p *textParser) value() Value {

@@ -101,7 +101,7 @@ type Feature struct {
 	Name   string
 	Op     Op
 	Value  Value
-	Weight Value // of Soft
+	Weight *Value // of Soft; nil otherwise
 }
 
 // Kind tells the values of features apart.
