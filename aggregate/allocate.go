@@ -319,7 +319,7 @@ func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupanc
 				return nil, nil, e
 			}
 			v.Link.Ends = append(v.Link.Ends, slivers.End{Node: e.Node, Sliver: n.URN, Interface: e.Interface,
-				Component: e.Component, Out: e.Out, In: e.In})
+				Component: e.Component, Loose: links[l.Link].Loose, Out: e.Out, In: e.In})
 		}
 		if err := s.checkShape(links[l.Link], v); err != nil {
 			return nil, nil, err

@@ -58,15 +58,14 @@ func endOf(l *slivers.LinkFacts, node, iface request.ClientID) bool {
 	return slices.ContainsFunc(l.Ends, func(e slivers.End) bool { return e.Node == node && e.Interface == iface })
 }
 
-// withoutLater is a link without the ends of some nodes that came later; ok is
-// false if it is not one of those that have ended, or if an end that did not
-// come later is among them.
+// withoutLater is a link without the ends of some nodes that came later, or that
+// it can go on without; ok is false if another end is among them.
 func withoutLater(l *slivers.LinkFacts, gone func(slivers.End) bool) (rest []slivers.End, ok bool) {
 	for _, e := range l.Ends {
 		switch {
 		case !gone(e):
 			rest = append(rest, e)
-		case !e.Later:
+		case !e.Later && !e.Loose:
 			return nil, false
 		}
 	}

@@ -211,6 +211,9 @@ type Link struct {
 	// added to it.
 	Existing bool
 
+	// Loose links go on without the ends whose nodes are deleted. Others fail.
+	Loose bool
+
 	// Multiplexed links may share a physical interface with others, told apart
 	// by tags. Open: as the mapper likes.
 	Multiplexed Choice

@@ -184,7 +184,9 @@ type End struct {
 	Component urn.URN `json:",omitzero"` // the host's interface that the link leaves by; zero if it leaves none
 	// Later is an end that was added to the link after it was reserved: the
 	// link works without it.
-	Later   bool          `json:",omitempty"`
+	Later bool `json:",omitempty"`
+	// Loose is an end that the link goes on without when its node is deleted.
+	Loose   bool          `json:",omitempty"`
 	Out, In request.Shape `json:",omitzero"` // what the link does to what the interface sends and receives
 }
 

@@ -153,7 +153,7 @@ func (c *compiler) links() {
 		}
 		c.addresses(l)
 		place := c.place(l.aspect, l.aspect.Offset, "network "+l.name)
-		link := request.Link{ID: request.ClientID(l.name), Place: place, Type: "lan", SharedVLAN: l.shared, Manager: c.manager()}
+		link := request.Link{ID: request.ClientID(l.name), Place: place, Type: "lan", SharedVLAN: l.shared, Manager: c.manager(), Loose: true}
 		link.Existing = standing[link.ID] && c.definitions.before[l.name]
 		for n := 2; taken[link.ID] && !link.Existing; n++ {
 			link.ID = request.ClientID(fmt.Sprintf("%s-%d", l.name, n))

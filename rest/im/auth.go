@@ -87,10 +87,10 @@ func headerLines(header string) []string {
 }
 
 // splitUnquoted splits a line at a separator that is not within quotation
-// marks.
+// marks. Only what a value begins with is one.
 func splitUnquoted(line string, separator byte) []string {
 	var list []string
-	var quote byte
+	var quote, before byte // before is what stands before, but for spaces
 	from := 0
 	for i := range len(line) {
 		switch c := line[i]; {
@@ -98,11 +98,14 @@ func splitUnquoted(line string, separator byte) []string {
 			if c == quote {
 				quote = 0
 			}
-		case c == '\'' || c == '"':
+		case (c == '\'' || c == '"') && before == '=':
 			quote = c
 		case c == separator:
 			list = append(list, line[from:i])
 			from = i + 1
+		}
+		if line[i] != ' ' {
+			before = line[i]
 		}
 	}
 	return append(list, line[from:])
