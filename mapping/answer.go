@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"croft/capacity"
 	"croft/inventory"
 	"croft/mapping/solver"
 	"croft/request"
@@ -17,8 +18,17 @@ func (j *job) placement(l *layout, sol *solver.Solution) (*Placement, *Refusal) 
 		o := j.optionOn(j.wantOf[i], sol.Hosts[i], l.kinds[i])
 		p.Nodes[i] = j.nodePlacement(i, o)
 	}
-	for i := range j.req.Links {
-		p.Links[i] = j.linkPlacement(i, l, sol, p)
+	j.internal = map[urn.URN]capacity.Kbps{}
+	for _, lans := range []bool{false, true} { // the solver has seen to the others
+		for i := range j.req.Links {
+			if lans != (l.bridges[i] >= 0) {
+				continue
+			}
+			var r *Refusal
+			if p.Links[i], r = j.linkPlacement(i, l, sol, p); r != nil {
+				return nil, r
+			}
+		}
 	}
 	if r := assignAddresses(j.snapshot.Pools.Addresses, j.links, p); r != nil {
 		return nil, r
@@ -62,7 +72,7 @@ func (j *job) nodePlacement(i int, o *option) NodePlacement {
 }
 
 // linkPlacement writes down the way of a link.
-func (j *job) linkPlacement(i int, l *layout, sol *solver.Solution, p *Placement) LinkPlacement {
+func (j *job) linkPlacement(i int, l *layout, sol *solver.Solution, p *Placement) (LinkPlacement, *Refusal) {
 	link := &j.req.Links[i]
 	out := LinkPlacement{Link: link.ID, SharedVLAN: link.SharedVLAN, Within: j.links.within(i, p)}
 	ends := j.links.ends[i]
@@ -70,8 +80,16 @@ func (j *job) linkPlacement(i int, l *layout, sol *solver.Solution, p *Placement
 		out.Within = urn.URN{}
 	}
 	local := len(ends) > 1 && !out.Within.IsZero()
+	if local && !j.carries(out.Within, j.links.rates[i]) {
+		// It can go out to the switch and back, by interfaces that are for it.
+		if local, out.Within = false, (urn.URN{}); !j.leaves(l, sol, i) {
+			return out, &Refusal{Kind: Bandwidth, Item: link.ID, Place: link.Place,
+				Why: fmt.Sprintf("wants %d kbit/s within a host, more than is left of what the host carries", j.links.rates[i])}
+		}
+	}
 	if local {
 		out.Bandwidth = j.links.rates[i]
+		j.internal[out.Within.Canonical()] += out.Bandwidth
 	}
 	for k, e := range ends {
 		end := EndPlacement{Node: link.Ends[k].Node, Interface: link.Ends[k].Interface, Existing: e.node < 0}
@@ -79,7 +97,7 @@ func (j *job) linkPlacement(i int, l *layout, sol *solver.Solution, p *Placement
 			end.Out, end.In = s[k].out, s[k].in
 		}
 		if at := l.ends[i][k]; at >= 0 && !local {
-			end.Component = j.leaves(l, sol, at, e, k)
+			end.Component = j.leavesBy(l, sol, at, e, k)
 			if e.node >= 0 && !l.shared[i] && !end.Component.IsZero() {
 				p.Nodes[e.node].Interfaces[e.iface].Component = end.Component
 			}
@@ -87,7 +105,7 @@ func (j *job) linkPlacement(i int, l *layout, sol *solver.Solution, p *Placement
 		out.Ends = append(out.Ends, end)
 	}
 	if local {
-		return out
+		return out, nil
 	}
 	seen := map[int32]int{}
 	for k, at := range l.ends[i] {
@@ -112,11 +130,34 @@ func (j *job) linkPlacement(i int, l *layout, sol *solver.Solution, p *Placement
 			out.Route = append(out.Route, c)
 		}
 	}
-	return out
+	return out, nil
 }
 
-// leaves is the interface by which a link leaves the host of one of its ends.
-func (j *job) leaves(l *layout, sol *solver.Solution, at int32, e endpoint, k int) urn.URN {
+// carries reports whether a host can carry that much more within it.
+func (j *job) carries(host urn.URN, rate capacity.Kbps) bool {
+	i, known := j.byID[host.Canonical()]
+	if !known || j.slots[i].host.Internal == 0 || rate == 0 {
+		return true
+	}
+	used := j.internal[host.Canonical()]
+	if j.occupancy != nil {
+		used += j.occupancy.Hosts[host.Canonical()].Internal
+	}
+	return used+rate <= j.slots[i].host.Internal
+}
+
+// leaves reports whether the ends of a LAN have interfaces to leave by.
+func (j *job) leaves(l *layout, sol *solver.Solution, i int) bool {
+	for _, at := range l.ends[i] {
+		if at < 0 || len(sol.Routes[at].Wires) == 0 || j.wires[sol.Routes[at].Wires[0]].id.IsZero() {
+			return false
+		}
+	}
+	return true
+}
+
+// leavesBy is the interface by which a link leaves the host of one of its ends.
+func (j *job) leavesBy(l *layout, sol *solver.Solution, at int32, e endpoint, k int) urn.URN {
 	wires := sol.Routes[at].Wires
 	if len(wires) == 0 {
 		return urn.URN{}

@@ -109,6 +109,18 @@ func (m *Optimizer) whole(g *ground, snapshot *inventory.Snapshot, occupancy *Oc
 		return nil, j.refuseLinks(l, sol)
 	}
 	p, r := j.placement(l, sol)
+	if r != nil && r.Kind == NoVLAN {
+		// Perhaps with fewer links that leave their hosts.
+		j.sparing = true
+		again, other, failed := j.solve(chosen)
+		if failed == nil && other.Outcome == solver.Placed {
+			l, sol = again, other
+			p, r = j.placement(l, sol)
+		}
+		if r != nil {
+			r.GaveUp = true
+		}
+	}
 	if r == nil {
 		x.chosen(j, l, sol, p)
 	}
@@ -118,9 +130,14 @@ func (m *Optimizer) whole(g *ground, snapshot *inventory.Snapshot, occupancy *Oc
 // solve has the solver place the job. A nil chosen is not known.
 func (j *job) solve(chosen []option) (*layout, *solver.Solution, *Refusal) {
 	l := j.problem(chosen)
+	keep := keepHints
+	if j.sparing {
+		l.problem.Weights.Wire, l.problem.Weights.EmulatedLink = sparingWire, sparingWire
+		keep = 0
+	}
 	sol, err := solver.Solve(context.Background(), l.problem, solver.Options{
 		Seed: j.options.Start + 1, Effort: solverEffort * float64(cmp.Or(max(0, j.options.Effort), DefaultEffort)) / DefaultEffort,
-		Keep: keepHints, Deadline: j.options.Deadline, Clock: j.options.Clock,
+		Keep: keep, Deadline: j.options.Deadline, Clock: j.options.Clock,
 	})
 	if err != nil {
 		return nil, nil, &Refusal{Kind: Impossible, Why: fmt.Sprintf("the mapper contradicts itself: %v", err)}
@@ -135,6 +152,10 @@ const solverEffort = 0.5
 // keepHints is how much a placement must gain to be preferred to that of the
 // search on the nodes alone, which changes little with the request.
 const keepHints = 0.04
+
+// sparingWire is what a link costs on a wire where links over switches are
+// scarce: more than anything else.
+const sparingWire = 3
 
 // otherTypes tries nodes that leave their type open as one type after another:
 // the search on the nodes alone has chosen one that their links may have no way

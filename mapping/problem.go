@@ -7,6 +7,7 @@ import (
 	"croft/inventory"
 	"croft/mapping/solver"
 	"croft/request"
+	"croft/urn"
 )
 
 // job is one request on its way to a placement.
@@ -20,6 +21,8 @@ type job struct {
 	options   Options
 	limits    []limit
 	offers    map[offerKey]*offers
+	sparing   bool                      // links over switches are scarce
+	internal  map[urn.URN]capacity.Kbps // of links within hosts, of this placement
 }
 
 // offerKey names the hosts for a want as a type.
@@ -31,9 +34,8 @@ type offerKey struct {
 // offers are the hosts where a want can be made as a type, with what that
 // costs beside what the solver counts.
 type offers struct {
-	hosts  []int32
-	costs  []float64
-	option map[int32]int32 // host → index in the want's options; nil until needed
+	hosts []int32
+	costs []float64
 }
 
 // layout says what the solver's nodes and links are in the request.
@@ -393,7 +395,7 @@ func (j *job) endRate(i, k int) int64 {
 	if j.req.Links[i].BestEffort {
 		return 0
 	}
-	if j.links.native[i] {
+	if j.links.native[i] || len(j.links.ends[i]) == 2 {
 		return int64(j.links.rates[i])
 	}
 	s := j.links.shapes[i][k]
@@ -460,6 +462,3 @@ func (j *job) quotas(l *layout) {
 		l.problem.Quotas = append(l.problem.Quotas, q)
 	}
 }
-
-// internal is what a link takes of the host that it is within.
-func (j *job) internal(i int) capacity.Kbps { return j.links.rates[i] }

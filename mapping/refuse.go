@@ -236,10 +236,10 @@ func (j *job) explain(r *Refusal, l *layout, why *solver.Reason) {
 	case solver.WantInterface, solver.WantHost, solver.WantCount, solver.WantGroup:
 		r.Kind = Full
 	}
-	for _, at := range why.Links {
-		link := &j.req.Links[l.linkOf[at]]
-		r.Item, r.Place = link.ID, link.Place
-		if j.links.rates[l.linkOf[at]] > 0 && why.Want == solver.WantInterface {
+	if len(why.Links) > 0 {
+		at := l.linkOf[why.Links[0]]
+		r.Item, r.Place = j.req.Links[at].ID, j.req.Links[at].Place
+		if j.links.rates[at] > 0 && why.Want == solver.WantInterface {
 			r.Kind = Bandwidth
 		}
 		return
