@@ -274,6 +274,20 @@ func TestStartupGraphAcrossNodes(t *testing.T) {
 		t.Errorf("%d bytes through the port, %v; want %d", len(body), err, len(archive))
 	}
 	p, _ := b.principal("alice", "graph")
+	values, err := b.Values(context.Background(), p, slice, []request.Value{
+		output("c-read", "VALUE"), attribute("a", request.AttrPublicHost, "web"), attribute("a", request.AttrPublicPort, "dns"), output("c-never", "X"),
+		attribute("c", request.AttrPrefix, ""), attribute("c", request.AttrMAC, ""), attribute("c", request.AttrDevice, ""), attribute("a", request.AttrOwner, ""),
+		attribute("c", request.AttrFirstUser, ""), attribute("a", request.AttrHostname, ""), attribute("a", request.AttrSlice, ""), attribute("a", "colour", ""),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"<from the archive>", "127.0.0.1", "", "", "10.1.1.2/24", nodes["c"].Node.Interfaces[0].MAC.String(), "eth1", "alice",
+		"worker", "a.graph.example.org", slice.String(), ""} {
+		if v := values[i]; v.Text != want || (v.Err != nil) != (want == "") {
+			t.Errorf("value %d is %q, %v; want %q", i, v.Text, v.Err, want)
+		}
+	}
 	outcomes, err := b.Status(context.Background(), p, Target{Slice: slice}, false)
 	if err != nil {
 		t.Fatal(err)

@@ -140,6 +140,8 @@ func TestStepsAreTheirOwners(t *testing.T) {
 	wantKind(t, "Console", b.Console(ctx, stranger, slice, node.URN, nil), Forbidden)
 	_, err = b.Act(ctx, stranger, Target{Slice: slice}, RerunStartup, ActOptions{})
 	wantKind(t, "RerunStartup", err, Forbidden)
+	_, err = b.Values(ctx, stranger, slice, nil)
+	wantKind(t, "Values", err, Forbidden)
 	owner, _ := b.principal("alice", "private")
 	wantKind(t, "a step that is not there", b.FollowStep(ctx, owner, slice, "y", nil), NotFound)
 	if err := b.FollowStep(ctx, owner, slice, "x", &strings.Builder{}); err != nil {

@@ -165,3 +165,26 @@ func (s *Service) console(ctx context.Context, p *credentials.Principal, slice, 
 	}
 	return nil
 }
+
+// Resolved is a value of a slice, or why it has none yet.
+type Resolved struct {
+	Text string
+	Err  error
+}
+
+// Values resolves values against the nodes and steps of a slice as they are
+// now: outputs of languages that have such.
+func (s *Service) Values(ctx context.Context, p *credentials.Principal, slice urn.URN, values []request.Value) ([]Resolved, error) {
+	if _, err := p.May(credentials.Describe, slice); err != nil {
+		return nil, fail("resolve values of", slice, err)
+	}
+	g, err := s.graph(ctx, slice)
+	if err != nil {
+		return nil, fail("resolve values of", slice, err)
+	}
+	list := make([]Resolved, len(values))
+	for i, v := range values {
+		list[i].Text, list[i].Err = g.value(v)
+	}
+	return list, nil
+}
