@@ -53,17 +53,6 @@ func (h *host) pings(to *host, link, count int, interval time.Duration, more ...
 	return times, nil
 }
 
-func meanAndDeviation(x []float64) (mean, deviation float64) {
-	for _, v := range x {
-		mean += v
-	}
-	mean /= float64(len(x))
-	for _, v := range x {
-		deviation += (v - mean) * (v - mean)
-	}
-	return mean, math.Sqrt(deviation / float64(max(1, len(x)-1)))
-}
-
 // flood sends UDP from one host to another, with mbits for some time, and
 // returns the rate that arrives at the link layer, in Mbit/s, by what the
 // receiving interface counts.
