@@ -337,16 +337,26 @@ func (a *access) changed(list []urn.URN, slice urn.URN) {
 	}
 }
 
-// watchedStore tells access of every change.
+// watchedStore tells access, and those who wait for it, of every change.
 type watchedStore struct {
 	slivers.Store
-	access *access
+	access  *access
+	changes *changes
 }
 
 func (w watchedStore) Update(ctx context.Context, list []urn.URN, change func([]*slivers.Sliver) error) error {
 	err := w.Store.Update(ctx, list, change)
 	if err == nil && len(list) > 0 {
 		w.access.changed(list, urn.URN{})
+		w.changes.tell()
+	}
+	return err
+}
+
+func (w watchedStore) UpdateSteps(ctx context.Context, steps []slivers.StepID, change func([]*slivers.Step) error) error {
+	err := w.Store.UpdateSteps(ctx, steps, change)
+	if err == nil && len(steps) > 0 {
+		w.changes.tell()
 	}
 	return err
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -142,8 +143,14 @@ func (s *Service) placeAndReserve(ctx context.Context, alone bool, snapshot *inv
 	if err != nil {
 		return nil, err
 	}
+	if len(req.Nodes) > 0 && !slices.ContainsFunc(placed, func(v slivers.Sliver) bool { return v.Node != nil }) {
+		return nil, &Error{Kind: TooBig, Err: errors.New("there is no room for any of the nodes, which are all optional")}
+	}
 	equip(placed, req)
 	steps, tasks := placedSteps(steps, req.Steps, placed, have)
+	if tasks, err = s.imageCommands(ctx, snapshot, tasks, placed); err != nil {
+		return nil, err
+	}
 	return placed, s.Store.Reserve(ctx, slivers.Reservation{
 		Slice: document.Slice, Slivers: placed, Mapped: occupancy.Version, Document: document,
 		Extensions: extensions, Steps: steps, Tasks: tasks,
@@ -291,6 +298,11 @@ func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupanc
 		}
 		nodes[n.Node] = v
 	}
+	// A link goes on without the nodes that may be taken away.
+	preemptible := map[request.ClientID]bool{}
+	for _, n := range req.Nodes {
+		preemptible[n.ID] = n.Preemptible
+	}
 	links := map[request.ClientID]*request.Link{}
 	for i := range req.Links {
 		links[req.Links[i].ID] = &req.Links[i]
@@ -319,7 +331,7 @@ func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupanc
 				return nil, nil, e
 			}
 			v.Link.Ends = append(v.Link.Ends, slivers.End{Node: e.Node, Sliver: n.URN, Interface: e.Interface,
-				Component: e.Component, Loose: links[l.Link].Loose, Out: e.Out, In: e.In})
+				Component: e.Component, Loose: links[l.Link].Loose || preemptible[e.Node], Out: e.Out, In: e.In})
 		}
 		if err := s.checkShape(links[l.Link], v); err != nil {
 			return nil, nil, err

@@ -1,6 +1,7 @@
 package aggregate
 
 import (
+	"cmp"
 	"context"
 
 	"croft/credentials"
@@ -40,9 +41,14 @@ func (s *Service) delete(ctx context.Context, p *credentials.Principal, t Target
 	return append(done(picked), outcomes...), nil
 }
 
-// release ends slivers: those that no driver knows of are dropped, the others
-// are removed by the slice's worker. Links to nodes that end are broken.
+// release ends slivers, see releaseFor.
 func (s *Service) release(ctx context.Context, slice urn.URN, list []slivers.Sliver) error {
+	return s.releaseFor(ctx, slice, list, "")
+}
+
+// releaseFor ends slivers, and says in their events why: those that no driver knows of are dropped, the others
+// are removed by the slice's worker. Links to nodes that end are broken.
+func (s *Service) releaseFor(ctx context.Context, slice urn.URN, list []slivers.Sliver, why string) error {
 	ending := map[urn.URN]bool{}
 	for _, v := range list {
 		ending[v.URN.Canonical()] = true
@@ -77,8 +83,10 @@ func (s *Service) release(ctx context.Context, slice urn.URN, list []slivers.Sli
 				v.Fault = "a node that the link joined has been deleted"
 			case v.Allocation == slivers.Allocated:
 				v.Goal = slivers.Forgotten
+				v.Fault = cmp.Or(why, v.Fault)
 			default:
 				v.Allocation, v.Goal = slivers.Unallocated, slivers.Release
+				v.Fault = cmp.Or(why, v.Fault)
 			}
 		}
 		return nil

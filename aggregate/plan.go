@@ -2,9 +2,11 @@ package aggregate
 
 import (
 	"context"
+	"slices"
 
 	"croft/credentials"
 	"croft/languages"
+	"croft/mapping"
 	"croft/slivers"
 	"croft/urn"
 )
@@ -17,14 +19,20 @@ type Planned struct {
 
 // Plan says what Allocate would give for a document, and reserves nothing.
 func (s *Service) Plan(ctx context.Context, p *credentials.Principal, slice urn.URN, document []byte, o AllocateOptions) (*Planned, error) {
-	planned, err := s.plan(ctx, p, slice, document, o)
+	return s.PlanWithout(ctx, p, slice, document, o, nil)
+}
+
+// PlanWithout is Plan as if some slivers were not there: those of which
+// without is true.
+func (s *Service) PlanWithout(ctx context.Context, p *credentials.Principal, slice urn.URN, document []byte, o AllocateOptions, without func(*slivers.Sliver) bool) (*Planned, error) {
+	planned, err := s.plan(ctx, p, slice, document, o, without)
 	if err != nil {
 		return nil, fail("plan", slice, err)
 	}
 	return planned, nil
 }
 
-func (s *Service) plan(ctx context.Context, p *credentials.Principal, slice urn.URN, document []byte, o AllocateOptions) (*Planned, error) {
+func (s *Service) plan(ctx context.Context, p *credentials.Principal, slice urn.URN, document []byte, o AllocateOptions, without func(*slivers.Sliver) bool) (*Planned, error) {
 	grant, err := p.May(credentials.Allocate, slice)
 	if err != nil {
 		return nil, err
@@ -58,7 +66,8 @@ func (s *Service) plan(ctx context.Context, p *credentials.Principal, slice urn.
 	if err := unknownIn(have, compiled.Request); err != nil {
 		return nil, err
 	}
-	if _, err := s.compileSteps(ctx, slice, compiled.Request, have); err != nil {
+	steps, err := s.compileSteps(ctx, slice, compiled.Request, have)
+	if err != nil {
 		return nil, err
 	}
 	if len(compiled.Request.Nodes)+len(compiled.Request.Links) == 0 {
@@ -68,11 +77,29 @@ func (s *Service) plan(ctx context.Context, p *credentials.Principal, slice urn.
 	if err != nil {
 		return nil, err
 	}
-	occupancy := s.Store.Occupancy()
+	occupancy, err := s.occupancyWithout(ctx, without)
+	if err != nil {
+		return nil, err
+	}
 	occupancy.Existing = existingNodes(have, more)
 	placed, _, err := s.place(snapshot, occupancy, whole, slice, now, expires, have, more)
 	if err != nil {
 		return nil, err
 	}
+	_, tasks := placedSteps(steps, compiled.Request.Steps, placed, have)
+	if _, err := s.imageCommands(ctx, snapshot, tasks, placed); err != nil {
+		return nil, err
+	}
 	return &Planned{Slivers: placed, Warnings: compiled.Warnings}, nil
+}
+
+func (s *Service) occupancyWithout(ctx context.Context, without func(*slivers.Sliver) bool) (mapping.Occupancy, error) {
+	if without == nil {
+		return s.Store.Occupancy(), nil
+	}
+	all, err := s.Store.All(ctx)
+	if err != nil {
+		return mapping.Occupancy{}, err
+	}
+	return s.Store.OccupancyOf(slices.DeleteFunc(all, func(v slivers.Sliver) bool { return without(&v) })), nil
 }

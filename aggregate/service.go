@@ -74,6 +74,8 @@ type Service struct {
 	access *access
 	drains drains
 
+	changes changes
+
 	// Keepers.
 	ctx      context.Context
 	stop     context.CancelFunc
@@ -91,7 +93,7 @@ func New(c Config) *Service {
 	s.working = newWorkers(s)
 	s.mending = &reconciler{Service: s, repairs: map[urn.URN][]time.Time{}}
 	s.access = newAccess(s)
-	s.Store = watchedStore{c.Store, s.access}
+	s.Store = watchedStore{c.Store, s.access, &s.changes}
 	s.starting = newStarter(s)
 	return s
 }

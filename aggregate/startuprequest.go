@@ -60,7 +60,7 @@ func equip(placed []slivers.Sliver, req *request.Request) {
 			continue
 		}
 		f := placed[i].Node
-		f.Env, f.Wanted, f.Aliases = n.Env, n.Users, n.Aliases
+		f.Env, f.Wanted, f.Aliases, f.Preemptible = n.Env, n.Users, n.Aliases, n.Preemptible
 		for _, p := range n.Ports {
 			f.Ports = append(f.Ports, slivers.Port{Port: p})
 		}

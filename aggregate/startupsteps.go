@@ -87,7 +87,9 @@ func (k *starter) see(ctx context.Context, g *graph, v slivers.Sliver, st sliver
 		return err
 	}
 	if !s.takesLogins(&v) {
-		// Nothing runs in nodes that nobody can log in to: they pretend.
+		// Nothing runs in nodes that nobody can log in to: they pretend. Their
+		// services never end.
+		st.Ends = false
 		return s.endStep(ctx, &st, ending{})
 	}
 	d, err := s.driver(&v)

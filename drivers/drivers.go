@@ -139,6 +139,13 @@ type Noter interface {
 	Notes(ctx context.Context, sliver urn.URN) ([]string, error)
 }
 
+// Commander is for drivers whose images say what they run.
+type Commander interface {
+	// ImageCommand is what an image runs, in which directory; none if it does
+	// not say. host is the component that a node of it is for.
+	ImageCommand(ctx context.Context, host urn.URN, image string) (args []string, dir string, err error)
+}
+
 // Shaper is for drivers that can shape links. What links of other drivers are
 // asked for is not kept, and requests for it are refused.
 type Shaper interface {

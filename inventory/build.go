@@ -168,7 +168,7 @@ func (b *builder) buildImages() {
 		b.snapshot.Images = append(b.snapshot.Images, Image{
 			ID: id, Name: name, Description: d.it.description.value.text,
 			OS: d.it.os.value.text, Distribution: d.it.distribution.value.text, Version: d.it.version.value.text, Architecture: d.it.architecture.value.text,
-			Source: d.it.source.value.text, URL: d.it.url.value.text,
+			Source: d.it.source.value.text, URL: d.it.url.value.text, Command: d.it.command.value.text,
 		})
 	}
 }

@@ -59,6 +59,7 @@ type imageDecl struct {
 	distribution field[word]
 	architecture field[word]
 	source, url  field[word]
+	command      field[word]
 }
 
 type sliverTypeDecl struct {
@@ -275,6 +276,8 @@ var imageMembers = []member[imageDecl]{
 		"Source", "What the driver boots: for the namespace driver, a directory with a root file system."),
 	has("url", symbol, func(d *imageDecl) *field[word] { return &d.url },
 		"URL", "By which requests may name the image as well."),
+	has("command", prose, func(d *imageDecl) *field[word] { return &d.command },
+		"Command", "What the image is for: a service that requests start without saying how runs it, by /bin/sh -c."),
 }
 
 var sliverTypeMembers = []member[sliverTypeDecl]{

@@ -122,6 +122,7 @@ type Image struct {
 	Architecture string
 	Source       string // what the driver needs to find it; "" for the driver's own
 	URL          string // by which requests may name it besides; may be empty
+	Command      string // run by /bin/sh -c for services that leave theirs open; may be empty
 }
 
 // HardwareType is a model of machine.

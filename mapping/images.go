@@ -107,6 +107,12 @@ func findImage(snapshot *inventory.Snapshot, wanted request.Image) (*inventory.I
 		url, name = name, ""
 	}
 	if name != "" {
+		// Names of container images have colons and slashes of their own.
+		for i := range snapshot.Images {
+			if image := &snapshot.Images[i]; image.Source == name || image.URL == name {
+				return image, nil
+			}
+		}
 		if image := imageByName(snapshot, name); image != nil {
 			return image, nil
 		}

@@ -70,7 +70,7 @@ type Run struct {
 }
 
 // Service is a command that stays: the step has succeeded when it has been
-// started.
+// started. One without a command runs what its node's image runs.
 type Service struct {
 	Run
 	Restart bool // it is started anew whenever it ends

@@ -427,6 +427,9 @@ func (a *annotation) nodeFragment(root *etree.Element, s *slivers.Sliver) fragme
 			f.kids = append(f.kids, fragment{name: named(root, "services"), kids: logins})
 		}
 	}
+	if facts.Preemptible {
+		f.kids = append(f.kids, croft("node", pair{"preemptible", "true"}))
+	}
 	return f
 }
 

@@ -145,6 +145,9 @@ type NodeFacts struct {
 
 	// Aliases are further names by which the other nodes of the slice find it.
 	Aliases []string `json:",omitempty"`
+
+	// Preemptible nodes may be taken away for others (aggregate.Preempt).
+	Preemptible bool `json:",omitempty"`
 }
 
 // Login is the address that SSH clients of a node connect to.

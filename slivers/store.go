@@ -18,6 +18,10 @@ type Store interface {
 	// Occupancy tells what is taken, by all slivers that the store holds.
 	Occupancy() mapping.Occupancy
 
+	// OccupancyOf tells what slivers take, if there are no others. Its Version
+	// is that of no reservation.
+	OccupancyOf(list []Sliver) mapping.Occupancy
+
 	// Slice returns a slice that has or had slivers here, or ErrNotFound.
 	Slice(ctx context.Context, slice urn.URN) (Slice, error)
 

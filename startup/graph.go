@@ -129,7 +129,7 @@ func kindOf(t request.Step, s *slivers.Step) error {
 		return wrong("it does not do one thing: install, run a command, or keep a service")
 	}
 	if run != nil {
-		if run.Command == "" && len(run.Args) == 0 {
+		if run.Command == "" && len(run.Args) == 0 && t.Service == nil { // services have their image's
 			return wrong("no command")
 		}
 		for _, text := range append([]string{run.Command, run.Shell, run.Dir}, run.Args...) {

@@ -206,6 +206,20 @@ func (d *Driver) Accounts(ctx context.Context, image string) ([]string, error) {
 	return nil, fmt.Errorf("list the accounts: %w", errors.Join(errs...))
 }
 
+// ImageCommand implements drivers.Commander: an image runs its entry point with
+// its arguments.
+func (d *Driver) ImageCommand(ctx context.Context, component urn.URN, image string) (args []string, dir string, err error) {
+	h, err := d.hostOf(component)
+	if err != nil {
+		return nil, "", err
+	}
+	i, err := d.image(ctx, h, image)
+	if err != nil {
+		return nil, "", err
+	}
+	return i.command, i.dir, nil
+}
+
 // Start implements drivers.Driver.
 func (d *Driver) Start(ctx context.Context, sliver urn.URN) error {
 	n, err := d.whole(ctx, sliver)

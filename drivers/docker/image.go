@@ -25,6 +25,8 @@ type image struct {
 	accounts []string // that it has
 	sudo     bool     // its users can become root by sudo
 	env      []string // NAME=value, of its programs
+	command  []string // its entry point and its arguments
+	dir      string   // that it runs them in
 }
 
 // maxPasswd bounds what is read of an image's accounts.
@@ -57,6 +59,8 @@ func (d *Driver) image(ctx context.Context, h *host, name string) (*image, error
 	i := &image{id: r.ID, env: []string{}}
 	if r.Config != nil {
 		i.env = environment(r.Config.Env)
+		i.command = append(slices.Clone(r.Config.Entrypoint), r.Config.Cmd...)
+		i.dir = r.Config.WorkingDir
 	}
 	err = d.scratch(ctx, h, r.ID, "", func(id string) error { return h.look(ctx, id, i) })
 	if err != nil {

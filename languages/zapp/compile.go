@@ -38,14 +38,20 @@ func compile(app *App, scope languages.Scope) (*request.Request, []languages.Pro
 		}
 	}
 	req := &request.Request{}
-	link := request.Link{ID: Link, Place: app.place, Type: "lan"}
+	link := request.Link{ID: Link, Place: app.place, Type: "lan", Existing: slices.Contains(scope.Links, Link)}
+	elastic := c.elastic()
 	for i := range app.Services {
 		s := &app.Services[i]
 		before := c.startedBefore(s)
 		for k := range s.Total {
 			id := request.ClientID(instance(s, k))
 			if c.has[id] {
-				link.Existing = true // it is joined by those that come now
+				if !link.Existing {
+					link.Ends = append(link.Ends, request.End{Node: id, Interface: Interface(id), Place: s.place, Existing: true})
+				}
+				continue
+			}
+			if k >= s.Essential && !elastic {
 				continue
 			}
 			if len(c.nodes) > 1 {
@@ -55,14 +61,40 @@ func compile(app *App, scope languages.Scope) (*request.Request, []languages.Pro
 			req.Steps = append(req.Steps, c.step(s, id, before))
 		}
 	}
-	if len(link.Ends) > 1 || link.Existing && len(link.Ends) > 0 {
+	if len(req.Nodes) > 0 && (len(link.Ends) > 1 || link.Existing && len(link.Ends) > 0) {
 		req.Links = append(req.Links, link)
 	}
 	return req, c.problems
 }
 
+// elastic reports whether nodes are asked for that the ZApp can do without.
+func (c *compiler) elastic() bool {
+	given, ok := c.scope.Inputs["elastic"]
+	return !ok || fmt.Sprint(given) != "false"
+}
+
 // instance is the name of a node of a service.
 func instance(s *Service, number int) string { return s.Name + strconv.Itoa(number) }
+
+// Instance is a node that a service may have.
+type Instance struct {
+	Service   *Service
+	Number    int // from 0
+	Node      request.ClientID
+	Essential bool
+}
+
+// Instances lists the nodes that a ZApp may have, in its own order.
+func (a *App) Instances() []Instance {
+	var list []Instance
+	for i := range a.Services {
+		s := &a.Services[i]
+		for k := range s.Total {
+			list = append(list, Instance{Service: s, Number: k, Node: request.ClientID(instance(s, k)), Essential: k < s.Essential})
+		}
+	}
+	return list
+}
 
 // Interface is the name of a node's interface to the link.
 func Interface(node request.ClientID) request.ClientID { return node + ":0" }

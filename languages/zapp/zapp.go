@@ -45,9 +45,10 @@ func (Language) Detect(document []byte) bool {
 
 // Compile reads a ZApp. Inputs are execution_id, execution_name, user_name and
 // deployment_name, which the document's environments may name; without them
-// the slice, its owner and the aggregate's authority stand for them. Nodes
-// that the slice has already are left out, so that the same ZApp again asks
-// for the optional nodes that are missing.
+// the slice, its owner and the aggregate's authority stand for them; and
+// elastic: "false" asks for the essential nodes only. Nodes that the slice has
+// already are left out, so that the same ZApp again asks for the optional
+// nodes that are missing.
 func (Language) Compile(ctx context.Context, document []byte, scope languages.Scope) (*languages.Compiled, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

@@ -227,6 +227,7 @@ func TestAgain(t *testing.T) {
 	for _, id := range []request.ClientID{"web0", "web2"} {
 		s.Existing = append(s.Existing, languages.Existing{Node: id, Interfaces: []request.ClientID{zapp.Interface(id)}})
 	}
+	s.Links = []request.ClientID{zapp.Link}
 	c, err := (zapp.Language{}).Compile(t.Context(), []byte(document), s)
 	if err != nil {
 		t.Fatal(err)
@@ -236,6 +237,30 @@ func TestAgain(t *testing.T) {
 	}
 	if l := c.Request.Links[0]; !l.Existing || len(l.Ends) != 1 || l.Ends[0].Node != "web1" {
 		t.Errorf("link %v", l)
+	}
+	s.Links = nil
+	if c, err = (zapp.Language{}).Compile(t.Context(), []byte(document), s); err != nil {
+		t.Fatal(err)
+	}
+	if l := c.Request.Links[0]; l.Existing || len(l.Ends) != 3 || !l.Ends[0].Existing || l.Ends[1].Existing {
+		t.Errorf("link that there is not yet %v", l)
+	}
+}
+
+// TestEssential asks for the essential nodes only.
+func TestEssential(t *testing.T) {
+	document := fmt.Sprintf(v2, strings.Replace(s2, `"total_count": 1`, `"total_count": 3`, 1))
+	s := scope()
+	s.Inputs = map[string]any{"elastic": "false"}
+	c, err := (zapp.Language{}).Compile(t.Context(), []byte(document), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Request.Nodes) != 1 || c.Request.Nodes[0].Optional || len(c.Request.Steps) != 1 || len(c.Request.Links) != 0 {
+		t.Errorf("%+v", c.Request)
+	}
+	if len(c.Request.Nodes[0].Interfaces) != 1 {
+		t.Error("the node has no interface that later ones could reach it by")
 	}
 }
 

@@ -146,6 +146,13 @@ func (s *Store) Occupancy() mapping.Occupancy {
 	return s.taken.snapshot()
 }
 
+// OccupancyOf tells what slivers take, if there are no others.
+func (s *Store) OccupancyOf(list []slivers.Sliver) mapping.Occupancy {
+	o := newOccupancy(list)
+	o.version = 0
+	return o.snapshot()
+}
+
 // Slice returns a slice, or slivers.ErrNotFound.
 func (s *Store) Slice(ctx context.Context, slice urn.URN) (slivers.Slice, error) {
 	list, err := s.slices(ctx, "WHERE key = ?", key(slice))
