@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"fmt"
@@ -18,6 +19,7 @@ import (
 	"croft/rest"
 	"croft/rest/camp"
 	"croft/rest/im"
+	"croft/rest/zoe"
 )
 
 // programVersion is that of the program's module, as it was built.
@@ -31,11 +33,11 @@ func programVersion() string {
 // restBodyBytes bounds what REST clients send.
 const restBodyBytes = 32 << 20
 
-// openREST makes the server of the REST faces and its listener. Both are nil
-// if none is wanted.
-func openREST(conf *config.Config, service *aggregate.Service, log *slog.Logger) (*http.Server, net.Listener, error) {
+// openREST makes the server of the REST faces, its listener, and what has to
+// run beside it. All are nil if no server is wanted.
+func openREST(conf *config.Config, service *aggregate.Service, log *slog.Logger) (*http.Server, net.Listener, func(context.Context), error) {
 	if conf.Rest.Listen == "" {
-		return nil, nil, nil
+		return nil, nil, nil, nil
 	}
 	var list []rest.Account
 	for _, a := range conf.Rest.Accounts {
@@ -43,12 +45,12 @@ func openREST(conf *config.Config, service *aggregate.Service, log *slog.Logger)
 	}
 	accounts, err := rest.NewAccounts(list, time.Now)
 	if err != nil {
-		return nil, nil, fmt.Errorf("rest.accounts: %w", err)
+		return nil, nil, nil, fmt.Errorf("rest.accounts: %w", err)
 	}
 	records := map[string]*rest.Records{}
-	for _, face := range []string{"im", "camp"} {
+	for _, face := range []string{"im", "camp", "zoe"} {
 		if records[face], err = rest.OpenRecords(filepath.Join(filepath.Dir(conf.Database), "rest", face)); err != nil {
-			return nil, nil, err
+			return nil, nil, nil, err
 		}
 	}
 	infrastructures := im.New(im.Config{
@@ -59,25 +61,32 @@ func openREST(conf *config.Config, service *aggregate.Service, log *slog.Logger)
 		Clock: time.Now, Random: rand.Reader, Log: log,
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
+	}
+	executions, err := zoe.New(zoe.Config{
+		Service: service, Accounts: accounts, Records: records["zoe"], Path: "/zoe", Version: programVersion(), BySize: conf.Rest.ZoeOrder == "size",
+		Clock: time.Now, Random: rand.Reader, Log: log,
+	})
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	handler := rest.Handler(rest.Config{
-		Faces: map[string]http.Handler{"/im": infrastructures, "/camp": platform},
+		Faces: map[string]http.Handler{"/im": infrastructures, "/camp": platform, "/zoe": executions},
 		Log:   log, Clock: time.Now, BodyBytes: restBodyBytes, Concurrent: conf.Limits.ConcurrentCalls,
 	})
 	server := newServer(conf, handler, log)
 	plain, err := net.Listen("tcp", conf.Rest.Listen)
 	if err != nil {
-		return nil, nil, fmt.Errorf("rest: listening: %w", err)
+		return nil, nil, nil, fmt.Errorf("rest: listening: %w", err)
 	}
 	listener := netutil.LimitListener(plain, conf.Limits.Connections)
 	if conf.Rest.Plain {
-		return server, listener, nil
+		return server, listener, executions.Run, nil
 	}
 	certificate, err := tls.LoadX509KeyPair(conf.PKI.Certificate, conf.PKI.Key)
 	if err != nil {
 		plain.Close()
-		return nil, nil, fmt.Errorf("rest: server certificate: %w", err)
+		return nil, nil, nil, fmt.Errorf("rest: server certificate: %w", err)
 	}
-	return server, tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}), nil
+	return server, tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}), executions.Run, nil
 }

@@ -173,9 +173,12 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 		RequestBytes: int64(conf.Limits.RequestBytes), Nesting: conf.Limits.Nesting, ConcurrentCalls: conf.Limits.ConcurrentCalls,
 		URL: conf.URL(),
 	})
-	restServer, restListener, err := openREST(conf, service, log)
+	restServer, restListener, schedule, err := openREST(conf, service, log)
 	if err != nil {
 		return err
+	}
+	if schedule != nil {
+		watching.Go(func() { schedule(ctx) })
 	}
 	return listen(ctx, conf, api, restServer, restListener, log, cmd)
 }

@@ -57,6 +57,9 @@ type Rest struct {
 	// PackageHosts are those that CAMP's packages may be fetched from, over
 	// HTTPS: "packages.example.org", or with a port.
 	PackageHosts []string `yaml:"package_hosts"`
+	// ZoeOrder is that in which Zoe's executions start that have to wait:
+	// "arrival", or "size", the small ones first.
+	ZoeOrder string `yaml:"zoe_order"`
 }
 
 // RestAccount is somebody who may use the REST APIs.
