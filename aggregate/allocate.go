@@ -203,7 +203,7 @@ func (s *Service) scope(ctx context.Context, slice urn.URN, have []slivers.Slive
 		return scope, err
 	}
 	for _, d := range documents {
-		scope.Documents = append(scope.Documents, languages.Document{MediaType: d.MediaType, Bytes: d.Bytes})
+		scope.Documents = append(scope.Documents, languages.Document{MediaType: d.MediaType, Bytes: d.Bytes, Inputs: d.Inputs})
 	}
 	return scope, nil
 }

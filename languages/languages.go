@@ -82,6 +82,7 @@ type Existing struct {
 type Document struct {
 	MediaType string
 	Bytes     []byte
+	Inputs    map[string]any // values that came for its parameters
 }
 
 // Compiled is a document understood.

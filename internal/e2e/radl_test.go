@@ -205,7 +205,7 @@ func TestIMClient(t *testing.T) {
 	if python == "" {
 		t.Skipf("no python3 that has requests, ply and the client in %s (apt-get install python3-requests python3-ply python3-packaging)", packages)
 	}
-	const password = "Alice's 1st; password"
+	const password = "Alice's 1st password"
 	b := newFederation(t)
 	url := b.rest(password) + "/im"
 	b.start()

@@ -110,14 +110,14 @@ func (c *compiler) place(of any, at int, path string) request.Place {
 }
 
 // readEarlier reads the documents of this language that the slice has already.
-func readEarlier(documents []languages.Document, inputs map[string]any) []*Document {
+func readEarlier(documents []languages.Document) []*Document {
 	var list []*Document
 	for _, e := range documents {
 		if e.MediaType != MediaType {
 			continue
 		}
-		// Values of parameters are given anew with every document.
-		d, _, _ := parse(e.Bytes, inputs)
+		// It was right when it came.
+		d, _, _ := parse(e.Bytes, e.Inputs)
 		if d != nil {
 			list = append(list, d)
 		}

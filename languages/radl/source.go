@@ -2,6 +2,7 @@ package radl
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -143,6 +144,8 @@ func inputText(inputs map[string]any, name string) (string, error) {
 		return map[bool]string{true: "yes", false: "no"}[v], nil
 	case int:
 		return strconv.Itoa(v), nil
+	case json.Number:
+		return v.String(), nil
 	case int64:
 		return strconv.FormatInt(v, 10), nil
 	case float64:
