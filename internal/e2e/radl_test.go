@@ -39,7 +39,7 @@ ping -c 1 -W 5 master && echo reached
 )
 contextualize 300 (
   system wn configure wn step 2
-  system front configure front step 1 with cloud_init
+  system front configure front with cloud_init
 )
 deploy front 1
 deploy wn @input.workers@
@@ -263,7 +263,7 @@ func TestIMClient(t *testing.T) {
 	if got := im("ssh", id, "0", "cat", "/etc/greeting"); !strings.HasPrefix(got, "bonjour") {
 		t.Errorf("in the front: %q", got)
 	}
-	if got := im("sshvm", id, "1", "0", "hostname", "-s"); !strings.HasPrefix(got, "wn-0") {
+	if got := im("sshvm", id, "1", "0", "hostname"); !strings.HasPrefix(got, "wn-0") {
 		t.Errorf("in the worker: %q", got)
 	}
 	im("addresource", id, b.document("more.radl", "network inside ()\nsystem wn (memory.size >= 64M and net_interface.0.connection = 'inside')\nconfigure wn\ndeploy wn 1\n"))
