@@ -98,7 +98,7 @@ func (j *job) linkPlacement(i int, l *layout, sol *solver.Solution, p *Placement
 		}
 		if at := l.ends[i][k]; at >= 0 && !local {
 			end.Component = j.leavesBy(l, sol, at, e, k)
-			if e.node >= 0 && !l.shared[i] && !end.Component.IsZero() {
+			if e.node >= 0 && !l.shared[i][k] && !end.Component.IsZero() {
 				p.Nodes[e.node].Interfaces[e.iface].Component = end.Component
 			}
 		}
@@ -123,7 +123,7 @@ func (j *job) linkPlacement(i int, l *layout, sol *solver.Solution, p *Placement
 				continue
 			}
 			seen[w] = len(out.Route)
-			c := Carrier{Wire: wire.id, Bandwidth: kbps(rate), Exclusive: !wire.trunk && !l.shared[i]}
+			c := Carrier{Wire: wire.id, Bandwidth: kbps(rate), Exclusive: !wire.trunk && !l.problem.Links[at].Emulated}
 			if of := j.testbed.Spec().Wires[w].Bandwidth; of < unbounded {
 				c.Of = kbps(of)
 			}
@@ -210,7 +210,7 @@ func (j *job) assignVLANs(p *Placement) *Refusal {
 			l.VLAN = shared[l.SharedVLAN].Tag
 			continue
 		}
-		if len(j.snapshot.Pools.VLANs) == 0 || !j.passesSwitch(l) {
+		if len(j.snapshot.Pools.VLANs) == 0 || len(l.Ends) == 1 || !j.passesSwitch(l) {
 			continue
 		}
 		if left == 0 {

@@ -135,7 +135,7 @@ func newLinkage(b *board, existing []ExistingNode, req *request.Request) (*linka
 		}
 	}
 	l.findNear()
-	l.findOwned(b)
+	l.findOwned()
 	if r := l.findSets(); r != nil {
 		return nil, r
 	}
@@ -337,29 +337,13 @@ func (l *linkage) findSets() *Refusal {
 	return nil
 }
 
-// findOwned counts the interfaces that links do not share: all but those of
-// links that say so, or that join a node that shares its host.
-func (l *linkage) findOwned(b *board) {
+// findOwned counts the interfaces that nodes with a host to themselves do not
+// share: those of all links but the ones that say that they may be.
+func (l *linkage) findOwned() {
 	l.owned = make([]int, len(l.req.Nodes))
-	whole := func(t *inventory.SliverType) bool { return t.WholeHost }
 	for i, ends := range l.ends {
-		if l.req.Links[i].Multiplexed == request.Yes {
-			continue
-		}
-		shares := 0
 		for _, e := range ends {
-			if e.existing >= 0 {
-				if !slices.ContainsFunc(b.typesOf(&l.existing[e.existing]), whole) {
-					shares++
-				}
-				continue
-			}
-			if t, known := b.snapshot.Type(l.req.Nodes[e.node].SliverType); known && l.req.Nodes[e.node].SliverType != "" && !t.WholeHost {
-				shares++
-			}
-		}
-		for _, e := range ends {
-			if e.node >= 0 && (shares == 0 || l.req.Links[i].Multiplexed == request.No) {
+			if e.node >= 0 && l.req.Links[i].Multiplexed != request.Yes {
 				l.owned[e.node]++
 			}
 		}

@@ -45,8 +45,8 @@ type layout struct {
 	stands  []int32 // existing node → the solver's, -1 if it has none
 	bridges []int32 // request link → the node that joins a LAN, -1 if none
 	ends    [][]int32
-	linkOf  []int32 // solver link → request link
-	shared  []bool  // request link → it may share interfaces
+	linkOf  []int32  // solver link → request link
+	shared  [][]bool // request link → at each end, whether it may share the interface
 }
 
 // problem hands the job to the solver. hints are where the nodes could be; nil
@@ -55,7 +55,7 @@ func (j *job) problem(hints []option) *layout {
 	n := len(j.req.Nodes)
 	l := &layout{problem: &solver.Problem{Testbed: j.testbed, Weights: j.objective.weights()}, kinds: make([]int, n),
 		stands: make([]int32, len(j.links.existing)), bridges: make([]int32, len(j.req.Links)), ends: make([][]int32, len(j.req.Links)),
-		shared: make([]bool, len(j.req.Links))}
+		shared: make([][]bool, len(j.req.Links))}
 	p := l.problem
 	j.taken(&p.Taken)
 	company := make([]int, len(j.slots))
@@ -345,8 +345,16 @@ func (j *job) link(i int, l *layout) {
 	if reached == 0 {
 		return
 	}
-	l.shared[i] = j.sharesInterfaces(link, ends, l)
-	out := solver.Link{Name: string(link.ID), Emulated: l.shared[i], Trivial: link.Trivial != request.No, NoInterswitch: link.NoInterswitch}
+	mixed := false
+	l.shared[i] = make([]bool, len(ends))
+	for k, e := range ends {
+		l.shared[i][k] = j.sharesInterface(link, e, l)
+		mixed = mixed || l.shared[i][k] != l.shared[i][0]
+	}
+	if len(ends) == 1 && link.SharedVLAN == "" && l.shared[i][0] {
+		return // nothing passes, and no interface is its own
+	}
+	out := solver.Link{Name: string(link.ID), Emulated: l.shared[i][0], Trivial: link.Trivial != request.No, NoInterswitch: link.NoInterswitch}
 	for _, e := range ends {
 		if e.node >= 0 && j.types[l.kinds[e.node]].WholeHost {
 			out.Trivial = false // nobody else is on its host
@@ -360,7 +368,7 @@ func (j *job) link(i int, l *layout) {
 		l.linkOf = append(l.linkOf, int32(i))
 		l.problem.Links = append(l.problem.Links, x)
 	}
-	if len(ends) == 2 && reached == 2 && nodes[0] != nodes[1] && link.SharedVLAN == "" {
+	if len(ends) == 2 && reached == 2 && nodes[0] != nodes[1] && link.SharedVLAN == "" && !mixed {
 		out.A, out.B, out.Bandwidth = nodes[0], nodes[1], int64(j.links.rates[i])
 		out.AIface, out.BIface = j.interfaceOf(ends[0]), j.interfaceOf(ends[1])
 		add(out, 0)
@@ -386,6 +394,7 @@ func (j *job) link(i int, l *layout) {
 		out.A, out.B = v, l.bridges[i]
 		out.AIface = j.interfaceOf(ends[k])
 		out.Bandwidth = j.endRate(i, k)
+		out.Emulated = l.shared[i][k]
 		add(out, k)
 	}
 }
@@ -402,25 +411,19 @@ func (j *job) endRate(i, k int) int64 {
 	return int64(max(s.out.Capacity, s.in.Capacity))
 }
 
-// sharesInterfaces reports whether a link may share the interfaces that it
-// leaves hosts by: nodes that share a host must, nodes with a host to
-// themselves do if the link says so.
-func (j *job) sharesInterfaces(link *request.Link, ends []endpoint, l *layout) bool {
+// sharesInterface reports whether a link may share the interface that it leaves
+// a host by: nodes that share a host must, nodes with a host to themselves do
+// if the link says so.
+func (j *job) sharesInterface(link *request.Link, e endpoint, l *layout) bool {
 	switch {
 	case link.Multiplexed == request.Yes, !j.wired:
 		return true
 	case link.Multiplexed == request.No:
 		return false
+	case e.node >= 0:
+		return !j.types[l.kinds[e.node]].WholeHost
 	}
-	for _, e := range ends {
-		if e.node >= 0 && !j.types[l.kinds[e.node]].WholeHost {
-			return true
-		}
-		if e.existing >= 0 && slices.ContainsFunc(j.typesOf(&j.links.existing[e.existing]), func(t *inventory.SliverType) bool { return !t.WholeHost }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(j.typesOf(&j.links.existing[e.existing]), func(t *inventory.SliverType) bool { return !t.WholeHost })
 }
 
 // interfaceOf names the host's interface that an end must use; "" if any.

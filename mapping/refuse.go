@@ -183,6 +183,16 @@ func (w *want) describe() string {
 // its links, its groups, or the limits of the testbed are in the way.
 func (j *job) refuseLinks(l *layout, sol *solver.Solution) *Refusal {
 	r := &Refusal{Kind: Full, GaveUp: sol.Outcome == solver.NotFound, Cut: sol.Cut, Why: "no arrangement was found"}
+	// A bottleneck says more than the links that it leaves without a way.
+	slices.SortStableFunc(sol.Reasons, func(a, b solver.Reason) int {
+		narrow := func(r solver.Reason) int {
+			if r.Want == solver.WantBandwidth {
+				return 0
+			}
+			return 1
+		}
+		return narrow(a) - narrow(b)
+	})
 	if len(sol.Reasons) > 0 {
 		j.explain(r, l, &sol.Reasons[0])
 	}

@@ -145,7 +145,7 @@ func TestMapWants(t *testing.T) {
 				}
 				return fmt.Sprintf("%d=2", len(trunks))
 			}},
-		{name: "a trunk too narrow", request: vms(4, 600_000), refused: "its trunks have 2000000 free"},
+		{name: "a trunk too narrow", request: vms(4, 600_000), refused: "the trunk from sw1 to sw2 would carry 2400000 and has 2000000 free"},
 		{name: "rates that interfaces do not have", request: on("a1", pc("x", 1)) + on("a2", pc("y", 1)) + wire("l", rate("x:0", "y:0", 10_000_000), "x:0", "y:0"), refused: "bandwidth 10000000"},
 		{name: "a class of speed", request: pc("x", 1, hw("d430")) + pc("y", 1, hw("d430")) + wire("l", rate("x:0", "y:0", 10_000_000), "x:0", "y:0"), link: "l", way: []string{"eth3", "eth3"}},
 		{name: "a rate that nobody can shape", request: pc("x", 1) + pc("y", 1) + wire("l", rate("x:0", "y:0", 1234), "x:0", "y:0"), refused: "asks for a capacity of 1234 kbit/s, but links of these nodes cannot be shaped here"},

@@ -299,7 +299,7 @@ func alone(c Case, n *request.Node, choice *Choice) []string {
 			if e.Node != n.ID || e.Existing {
 				continue
 			}
-			if owns(c, &c.Request.Links[i]) {
+			if c.Request.Links[i].Multiplexed != request.Yes {
 				wired++
 			}
 			if !t.Shaping && mustShape(c, &c.Request.Links[i], k) {
@@ -318,28 +318,6 @@ func alone(c Case, n *request.Node, choice *Choice) []string {
 		}
 	}
 	return wrong
-}
-
-// owns reports whether a link has the interfaces of whole hosts to itself.
-func owns(c Case, link *request.Link) bool {
-	if link.Multiplexed != request.Open {
-		return link.Multiplexed == request.No
-	}
-	for _, e := range link.Ends {
-		for _, n := range c.Request.Nodes {
-			t, known := c.Snapshot.Type(n.SliverType)
-			if !e.Existing && n.ID == e.Node && n.SliverType != "" && known && !t.WholeHost {
-				return false
-			}
-		}
-		for _, n := range c.Occupancy.Existing {
-			t, known := c.Snapshot.Type(n.SliverType)
-			if e.Existing && n.ID == e.Node && known && !t.WholeHost {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // nodeFacts says what is wrong with what a placement says of a node.
@@ -492,7 +470,7 @@ func linkFacts(c Case, p *mapping.Placement) []string {
 		if len(sides) > 1 && link.Trivial == request.No {
 			within = urn.URN{}
 		}
-		if len(sides) > 2 && len(p.Links[i].Route) > 0 {
+		if len(sides) > 1 && len(p.Links[i].Route) > 0 {
 			within = urn.URN{} // out to the switch and back
 		}
 		if !p.Links[i].Within.Equal(within) {

@@ -73,7 +73,7 @@ func cabling(c Case, p *mapping.Placement) []string {
 					say("link %s has tag %d on shared VLAN %s", link.ID, l.VLAN, v.Name)
 				}
 			}
-		case len(c.Snapshot.Pools.VLANs) > 0 && switches:
+		case len(c.Snapshot.Pools.VLANs) > 0 && switches && len(link.Ends) > 1:
 			pooled := slices.ContainsFunc(c.Snapshot.Pools.VLANs, func(r inventory.VLANRange) bool { return r.First <= l.VLAN && l.VLAN <= r.Last })
 			if !pooled || tags[l.VLAN] {
 				say("link %s has tag %d", link.ID, l.VLAN)
@@ -158,7 +158,7 @@ func way(c Case, p *mapping.Placement, link *request.Link, l *mapping.LinkPlacem
 		wrong = append(wrong, fmt.Sprintf("link %s: ", link.ID)+fmt.Sprintf(format, args...))
 	}
 	hosts := make([]*inventory.Host, len(link.Ends))
-	whole := true
+	wholes := map[urn.URN]bool{} // hosts of ends that have one to themselves
 	for k, e := range link.Ends {
 		var id urn.URN
 		var typ request.SliverType
@@ -174,7 +174,9 @@ func way(c Case, p *mapping.Placement, link *request.Link, l *mapping.LinkPlacem
 		}
 		hosts[k], _ = c.Snapshot.Host(id)
 		t, known := c.Snapshot.Type(typ)
-		whole = whole && known && t.WholeHost
+		if known && t.WholeHost && hosts[k] != nil {
+			wholes[hosts[k].ID.Canonical()] = true
+		}
 	}
 	if slices.Contains(hosts, nil) {
 		return nil // the host of a node that exists left the inventory
@@ -184,6 +186,9 @@ func way(c Case, p *mapping.Placement, link *request.Link, l *mapping.LinkPlacem
 			say("is said to be within %s", l.Within)
 		}
 		return wrong
+	}
+	if len(link.Ends) == 1 && link.SharedVLAN == "" && len(l.Route) == 0 && (len(wholes) == 0 || link.Multiplexed == request.Yes) {
+		return wrong // nothing passes
 	}
 	// Everything that the route's wires join is one piece.
 	piece := map[string]string{}
@@ -225,7 +230,7 @@ func way(c Case, p *mapping.Placement, link *request.Link, l *mapping.LinkPlacem
 		if link.Multiplexed == request.No && !carrier.Exclusive || link.Multiplexed == request.Yes && carrier.Exclusive {
 			say("is multiplexed as it should not be on %s", carrier.Wire)
 		}
-		if link.Multiplexed == request.Open && whole && !carrier.Exclusive || link.Multiplexed == request.Open && !whole && carrier.Exclusive {
+		if own := wholes[ends[0].Node.Canonical()] || wholes[ends[1].Node.Canonical()]; link.Multiplexed == request.Open && own != carrier.Exclusive {
 			say("owns %s or shares it as its nodes should not", carrier.Wire)
 		}
 	}
