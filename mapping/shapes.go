@@ -176,8 +176,11 @@ func (l *linkage) shape(b *board, i int) *Refusal {
 	for k, e := range l.ends[i] {
 		able[k] = l.canShape(b, e, drivers)
 	}
-	// Of two ends, one can do the other's part.
-	if len(shapes) == 2 {
+	_, fast := b.media[most]
+	fast = fast && rates && uniform(shapes, most)
+	// Of two ends, one can do the other's part. Where interfaces that are just
+	// that fast will do, nodes that leave their type open are not held to it.
+	if len(shapes) == 2 && !(fast && slices.ContainsFunc(l.ends[i], func(e endpoint) bool { return l.open(e) })) {
 		for k := range shapes {
 			if o := 1 - k; !able[k] && able[o] && shapes[o].in == (request.Shape{}) && shapes[k].in == (request.Shape{}) {
 				shapes[o].in, shapes[k].out = shapes[k].out, request.Shape{}
@@ -192,7 +195,7 @@ func (l *linkage) shape(b *board, i int) *Refusal {
 			continue
 		}
 		// An interface that is just that fast needs no shaping.
-		if _, fast := b.media[most]; rates && fast && uniform(shapes, most) {
+		if fast {
 			l.native[i] = true
 			l.shapes[i] = make([]endShape, len(shapes))
 			return nil
@@ -207,6 +210,9 @@ func (l *linkage) shape(b *board, i int) *Refusal {
 	l.shapes[i] = shapes
 	return nil
 }
+
+// open reports whether a node leaves its type open.
+func (l *linkage) open(e endpoint) bool { return e.node >= 0 && l.req.Nodes[e.node].SliverType == "" }
 
 // uniform reports whether all rates are the same or open.
 func uniform(shapes []endShape, rate capacity.Kbps) bool {

@@ -80,7 +80,13 @@ func native(c Case, link *request.Link) bool {
 			unable++
 		}
 	}
-	if unable == 0 || len(link.Ends) == 2 && unable == 1 {
+	open := false
+	for _, e := range link.Ends {
+		for _, n := range c.Request.Nodes {
+			open = open || !e.Existing && n.ID == e.Node && n.SliverType == ""
+		}
+	}
+	if unable == 0 || len(link.Ends) == 2 && unable == 1 && !open {
 		return false
 	}
 	rate := link.Properties[0].Capacity
