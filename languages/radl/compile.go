@@ -51,7 +51,7 @@ func (l Language) Compile(ctx context.Context, document []byte, scope languages.
 	}
 	d, s, problems := parse(document, scope.Inputs)
 	if len(problems) > 0 {
-		return nil, &languages.Error{Problems: problems}
+		return nil, &languages.Error{Problems: inOrder(problems)}
 	}
 	c := &compiler{language: l, scope: scope, document: d, source: s, request: &request.Request{}, told: map[string]bool{}}
 	c.define(readEarlier(scope.Documents))
@@ -60,9 +60,9 @@ func (l Language) Compile(ctx context.Context, document []byte, scope languages.
 		return nil, err
 	}
 	if len(c.problems) > 0 {
-		return nil, &languages.Error{Problems: c.problems}
+		return nil, &languages.Error{Problems: inOrder(c.problems)}
 	}
-	return &languages.Compiled{Version: version1, Request: c.request, Warnings: c.warnings}, nil
+	return &languages.Compiled{Version: version1, Request: c.request, Warnings: inOrder(c.warnings)}, nil
 }
 
 // compiler makes a request of a document.
@@ -104,8 +104,7 @@ func (c *compiler) keep(p request.Place, what, hint string) {
 		return
 	}
 	c.told[what] = true
-	what = strings.TrimPrefix(what, p.Path+": ") // the place says it
-	c.warnings = append(c.warnings, languages.Problem{Place: p, What: what, Hint: hint})
+	c.warnings = append(c.warnings, problemAt(p, what, hint))
 }
 
 func (c *compiler) compile(ctx context.Context) {
@@ -141,10 +140,7 @@ func (c *compiler) compile(ctx context.Context) {
 			return
 		}
 	}
-	if len(c.problems) > 0 {
-		return
-	}
-	c.links()
+	c.links() // also after mistakes, so that all are told
 	c.startup()
 	c.unused()
 }

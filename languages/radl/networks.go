@@ -1,8 +1,10 @@
 package radl
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -230,5 +232,17 @@ func (c *compiler) setAddress(e lanEnd, p netip.Prefix) {
 }
 
 func problemAt(p request.Place, what, hint string) languages.Problem {
+	if p.Line > 0 && p.Path != "" {
+		// A place with a path is told without its column.
+		what, p.Path = p.Path+": "+strings.TrimPrefix(what, p.Path+": "), ""
+	}
 	return languages.Problem{Place: p, What: what, Hint: hint}
+}
+
+// inOrder sorts problems by where they are.
+func inOrder(list []languages.Problem) []languages.Problem {
+	slices.SortStableFunc(list, func(a, b languages.Problem) int {
+		return cmp.Or(cmp.Compare(a.Place.Line, b.Place.Line), cmp.Compare(a.Place.Column, b.Place.Column))
+	})
+	return list
 }

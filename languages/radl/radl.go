@@ -28,7 +28,7 @@ const MediaType = "application/radl"
 func Parse(document []byte, inputs map[string]any) (*Document, *Source, error) {
 	d, s, problems := parse(document, inputs)
 	if len(problems) > 0 {
-		return nil, nil, &languages.Error{Problems: problems}
+		return nil, nil, &languages.Error{Problems: inOrder(problems)}
 	}
 	return d, s, nil
 }
