@@ -87,9 +87,7 @@ func (k *starter) see(ctx context.Context, g *graph, v slivers.Sliver, st sliver
 		return err
 	}
 	if !s.takesLogins(&v) {
-		// Nothing runs in nodes that nobody can log in to: they pretend. Their
-		// services never end.
-		st.Ends = false
+		// Nothing runs in nodes that nobody can log in to: they pretend.
 		return s.endStep(ctx, &st, ending{})
 	}
 	d, err := s.driver(&v)
