@@ -157,15 +157,26 @@ func (c *cgroups) remove(slot int) error {
 	return errors.Join(errs...)
 }
 
-// relayGroup is the group of processes that are no part of any node.
-const relayGroup = "relays"
+// relayGroup is the group, in a hierarchy, of processes that carry the nodes'
+// links. It is beside the nodes' groups: their work does not hold it up.
+func (c *cgroups) relayGroup(dir string) string { return filepath.Join(dir, c.name+"-relays") }
+
+// relayWeights give the relays the processor before others, in version 1 and 2.
+var relayWeights = map[string]string{"cpu.shares": "262144", "cpu.weight": "10000"}
 
 // settle moves a process out of the manager's own groups into one that stays
 // when the manager ends.
 func (c *cgroups) settle(pid int) error {
 	for _, d := range c.dirs {
-		group := filepath.Join(d, c.name, relayGroup)
+		group := c.relayGroup(d)
 		err := os.MkdirAll(group, 0o755)
+		for file, weight := range relayWeights {
+			// Only where the group has this: nothing is made by it.
+			if f, openErr := os.OpenFile(filepath.Join(group, file), os.O_WRONLY, 0); openErr == nil {
+				f.WriteString(weight)
+				f.Close()
+			}
+		}
 		if err == nil {
 			err = os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
 		}
@@ -181,7 +192,7 @@ func (c *cgroups) settle(pid int) error {
 func (c *cgroups) removeAll() {
 	for _, d := range c.dirs {
 		group := filepath.Join(d, c.name)
-		if err := removeGroup(filepath.Join(group, relayGroup)); err != nil {
+		if err := removeGroup(c.relayGroup(d)); err != nil {
 			c.log.Debug("remove the relays' cgroup", "err", err)
 		}
 		for range busyTries {

@@ -20,7 +20,7 @@ import (
 
 // imagePrograms are what the tests need inside of an image.
 var imagePrograms = []string{
-	"sh", "bash", "ls", "cat", "id", "echo", "hostname", "sleep", "setsid", "test", "true", "false", "ping", "ip", "grep", "awk", "seq", "rm", "mkdir", "chown", "chmod", "kill", "env",
+	"sh", "bash", "ls", "cat", "id", "echo", "hostname", "sleep", "setsid", "test", "true", "false", "ping", "ip", "grep", "awk", "seq", "rm", "mkdir", "chown", "chmod", "kill", "env", "head", "tail", "dd", "sync", "stat",
 }
 
 // makeImage makes a small image directory out of the host's programs: one

@@ -21,7 +21,8 @@ func TestLimitsReached(t *testing.T) {
 	if _, err := exec.LookPath("mkfs.ext4"); err != nil {
 		t.Skip("SKIPPED: disks need mkfs.ext4 (apt-get install e2fsprogs)")
 	}
-	d := open(t, namespace.Config{Dir: t.TempDir(), Processes: 64})
+	// An image of its own: the host's system may lie on what cannot be one.
+	d := open(t, namespace.Config{Dir: t.TempDir(), Processes: 64, Images: images(makeImage(t))})
 	defer d.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	defer cancel()
@@ -37,7 +38,7 @@ func TestLimitsReached(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			n := drivers.Node{
 				Sliver: urn.URN{Authority: "x", Type: urn.Sliver, Name: test.name}, Slice: urn.URN{Authority: "x", Type: urn.Slice, Name: "s"},
-				Hostname: "limited", Capacity: test.limits,
+				Hostname: "limited", Image: "small", Capacity: test.limits,
 			}
 			if err := errors.Join(d.Make(ctx, n), d.Start(ctx, n.Sliver)); err != nil {
 				t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -121,9 +122,20 @@ func (s *Switch) spawnRelay(slot int, pipes []relay.Pipe, sockets []*os.File) (_
 	unix.SetNonblock(pair[0], true) // the runtime waits, no thread
 	mine, theirs := os.NewFile(uintptr(pair[0]), "sync"), os.NewFile(uintptr(pair[1]), "sync")
 	defer theirs.Close()
+	// The program is run by its descriptor, which must not be overwritten by
+	// those that the relay gets: they get numbers below it, and the runtime
+	// uses those above the highest that is passed.
+	program := int(s.program.Fd())
+	above, err := unix.FcntlInt(theirs.Fd(), unix.F_DUPFD_CLOEXEC, program+1)
+	if err != nil {
+		mine.Close()
+		return nil, err
+	}
+	passed := os.NewFile(uintptr(above), "sync")
+	defer passed.Close()
 	attr := &os.ProcAttr{
 		Dir: "/", Env: []string{"GOMAXPROCS=" + strconv.Itoa(2*len(pipes)+1)},
-		Files: append([]*os.File{null, null, null, theirs}, sockets...),
+		Files: []*os.File{null, null, null, passed},
 		Sys: &syscall.SysProcAttr{
 			Setsid:     true,
 			Cloneflags: unix.CLONE_NEWNET | unix.CLONE_NEWPID | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
@@ -139,7 +151,7 @@ func (s *Switch) spawnRelay(slot int, pipes []relay.Pipe, sockets []*os.File) (_
 	err = OnThread(func() error { // a process has the priority of the thread that starts it
 		unix.Setpriority(unix.PRIO_PROCESS, 0, relayNice)
 		var err error
-		proc, err = os.StartProcess(fmt.Sprintf("/proc/self/fd/%d", s.program.Fd()), append([]string{"croft-relay"}, args...), attr)
+		proc, err = os.StartProcess(fmt.Sprintf("/proc/self/fd/%d", program), append([]string{"croft-relay"}, args...), attr)
 		return err
 	})
 	if err != nil {
@@ -153,13 +165,16 @@ func (s *Switch) spawnRelay(slot int, pipes []relay.Pipe, sockets []*os.File) (_
 		unix.Wait4(pid, nil, 0, nil)
 		return nil, err
 	}
+	// Where each session has its share of the processor, the priority is among
+	// the session's own; the session's is this. Not all kernels have it.
+	os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(strconv.Itoa(relayNice)), 0)
 	// Until it is told to begin it ends with the manager.
 	err = records.Write(s.relayFile(slot), relayRecord{PID: p.PID, Start: p.Start, Boot: s.boot}, false)
 	if err == nil && s.cfg.Settle != nil {
 		err = s.cfg.Settle(pid)
 	}
 	if err == nil {
-		_, err = mine.Write([]byte{1})
+		err = sendSockets(pair[0], sockets)
 	}
 	if err != nil {
 		return nil, errors.Join(err, p.End(context.Background(), 0), p.Close(), removeFile(s.relayFile(slot)))
@@ -172,6 +187,20 @@ func (s *Switch) spawnRelay(slot int, pipes []relay.Pipe, sockets []*os.File) (_
 		}
 	}()
 	return out, nil
+}
+
+// sendSockets sends a relay what it works on. It may begin then.
+func sendSockets(to int, sockets []*os.File) error {
+	for some := range slices.Chunk(sockets, relay.SocketsAtOnce) {
+		var fds []int
+		for _, f := range some {
+			fds = append(fds, int(f.Fd()))
+		}
+		if err := unix.Sendmsg(to, []byte{1}, unix.UnixRights(fds...), nil, unix.MSG_NOSIGNAL); err != nil {
+			return fmt.Errorf("send the relay its sockets: %w", err)
+		}
+	}
+	return nil
 }
 
 // adoptRelays takes hold of the relays that run.

@@ -12,9 +12,12 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"croft/drivers"
 	"croft/drivers/internal/process"
 	"croft/drivers/internal/records"
+	"croft/drivers/wiring/internal/relay"
 	"croft/urn"
 )
 
@@ -108,12 +111,18 @@ func Open(cfg Config) (*Switch, error) {
 }
 
 func (s *Switch) open() error {
-	var err error
 	// Now, so that relays can be started also after it has been replaced by
 	// another version.
-	if s.program, err = os.Open(s.cfg.Executable); err != nil {
+	program, err := os.Open(s.cfg.Executable)
+	if err != nil {
 		return fmt.Errorf("open the program of the relays: %w", err)
 	}
+	defer program.Close()
+	fd, err := unix.FcntlInt(program.Fd(), unix.F_DUPFD_CLOEXEC, relay.SyncFD+1)
+	if err != nil {
+		return fmt.Errorf("open the program of the relays: %w", err)
+	}
+	s.program = os.NewFile(uintptr(fd), s.cfg.Executable)
 	if s.boot, err = process.BootID(); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"croft/languages/tosca/tree"
 )
@@ -173,8 +174,8 @@ func (s *Service) assignment(node *Node, a *Assignment) {
 				continue
 			}
 			u.checkExpression(e.Value, &scope{service: s, self: &node.Entity})
-			switch v := e.Value; v.Kind {
-			case tree.Int, tree.Float, tree.String, tree.Map:
+			switch v := e.Value; {
+			case v.Kind == tree.Int, v.Kind == tree.Float, isCall(v), v.Kind == tree.String && startsWithNumber(v.Text):
 			default:
 				u.errorf(v, "want a number, or a number with a unit", "allocation of %s is %s", e.Key.Text, describe(v))
 				continue
@@ -182,6 +183,12 @@ func (s *Service) assignment(node *Node, a *Assignment) {
 			a.Allocation[e.Key.Text] = e.Value
 		}
 	}
+}
+
+// startsWithNumber reports whether a text may be a number with a unit.
+func startsWithNumber(s string) bool {
+	s = strings.TrimLeft(s, " +-.")
+	return s != "" && s[0] >= '0' && s[0] <= '9'
 }
 
 // target reads the node of an assignment: a template, one of its nodes by

@@ -62,7 +62,7 @@ func (t *Type) readCapabilities() {
 		if typ.Is(tree.String) {
 			ct := u.typeAt(CapabilityType, typ)
 			if refines && ct != nil && inherited.Type != nil && !ct.Is(inherited.Type) && !ct.vague() {
-				u.errorf(typ, "want a type derived from "+inherited.Type.Name, "capability %s is refined to type %s", name, ct.Name)
+				u.misrefined(typ, "want a type derived from "+inherited.Type.Name, "capability %s is refined to type %s", name, ct.Name)
 			}
 			if ct != nil && (c.Type != ct || !refines) {
 				c.Type = ct
@@ -195,7 +195,7 @@ func (u *Unit) requirementDefinition(r *Requirement, n *tree.Node, inherited *Re
 	if node := n.Get("node"); node.Is(tree.String) {
 		target := u.typeAt(NodeType, node)
 		if inherited != nil && inherited.Target != nil && target != nil && !target.Is(inherited.Target) && !target.vague() {
-			u.errorf(node, "want a type derived from "+inherited.Target.Name, "requirement %s is refined to nodes of type %s", r.Name, target.Name)
+			u.misrefined(node, "want a type derived from "+inherited.Target.Name, "requirement %s is refined to nodes of type %s", r.Name, target.Name)
 		}
 		if target != nil {
 			r.Target = target
@@ -220,7 +220,7 @@ func (u *Unit) requirementDefinition(r *Requirement, n *tree.Node, inherited *Re
 		return
 	}
 	if inherited != nil && (low < inherited.Min || high > inherited.Max) {
-		u.errorf(span, fmt.Sprintf("want a range within [%s]", bounds(inherited.Min, inherited.Max)), "requirement %s is refined to the range [%s]", r.Name, bounds(low, high))
+		u.misrefined(span, fmt.Sprintf("want a range within [%s]", bounds(inherited.Min, inherited.Max)), "requirement %s is refined to the range [%s]", r.Name, bounds(low, high))
 		return
 	}
 	r.Min, r.Max = low, high
@@ -235,7 +235,7 @@ func (u *Unit) requirementRelationship(r *Requirement, n *tree.Node, inherited *
 	if typ.Is(tree.String) {
 		rt := u.typeAt(RelationshipType, typ)
 		if inherited != nil && inherited.Relationship != nil && rt != nil && !rt.Is(inherited.Relationship) && !rt.vague() {
-			u.errorf(typ, "want a type derived from "+inherited.Relationship.Name, "requirement %s is refined to relationships of type %s", r.Name, rt.Name)
+			u.misrefined(typ, "want a type derived from "+inherited.Relationship.Name, "requirement %s is refined to relationships of type %s", r.Name, rt.Name)
 		}
 		if rt != nil {
 			r.Relationship = rt
@@ -265,7 +265,7 @@ func (u *Unit) requirementCapability(r *Requirement, n *tree.Node, inherited *Re
 	}
 	if ct := u.Type(CapabilityType, n.Text); ct != nil {
 		if inherited != nil && inherited.Capability != nil && !ct.Is(inherited.Capability) && !ct.vague() {
-			u.errorf(n, "want a type derived from "+inherited.Capability.Name, "requirement %s is refined to capability type %s", r.Name, ct.Name)
+			u.misrefined(n, "want a type derived from "+inherited.Capability.Name, "requirement %s is refined to capability type %s", r.Name, ct.Name)
 		}
 		r.Capability = ct
 		return

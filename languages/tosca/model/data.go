@@ -175,6 +175,13 @@ func (t *Type) multiples(n *tree.Node, what string) map[string]float64 {
 			u.errorf(v, "want more than zero", "%s %s is %s", what, e.Key.Short(), v.Short())
 			continue
 		}
+		if t.number != nil && v.Kind == tree.Float && t.number.base() == "integer" && m != math.Trunc(m) {
+			u.errorf(v, "the numbers of "+t.Name+" are integers", "%s %s is %s", what, e.Key.Short(), v.Short())
+			continue
+		}
+		if t.number != nil && v.Kind == tree.Int && t.number.base() == "integer" {
+			u.clauses(t.number.schema.Clauses, v.Int, v, nil, u.errorf)
+		}
 		one = one || m == 1
 		made[e.Key.Text] = m
 	}

@@ -162,6 +162,7 @@ var cases = []grammar{
 	{"a validation that is no boolean", head + "data_types: { D: { derived_from: string, validation: { $length: [ $value ] } } }\n", "validation: no boolean"},
 	{"an unknown function", head + "data_types: { D: { derived_from: string, validation: { $frobnicate: [ $value ] } } }\n", "no function"},
 	{"a function with too few arguments", head + "data_types: { D: { derived_from: string, validation: { $equal: [ $value ] } } }\n", "arguments"},
+	{"multiples that are no integers", head + "data_types: { D: { derived_from: scalar, data_type: integer, units: { b: 1, x: 0.5 } } }\n", "units/x: is 0.5"},
 	{"entry_schema of a complex type", head + "data_types: { D: { properties: { a: { type: string } }, entry_schema: string } }\n", "entry_schema: of a complex type"},
 	// 5.4.15: functions.
 	{"a function without signatures", head + "functions: { f: { description: x } }\n", "functions/f: no signatures"},

@@ -388,7 +388,7 @@ func (u *Unit) interfaceType(i *Interface, inherited *Interface, def *tree.Node,
 		return
 	}
 	if inherited != nil && inherited.Type != nil && !t.Is(inherited.Type) && !t.vague() {
-		u.errorf(typ, "want a type derived from "+inherited.Type.Name, "interface %s is refined to type %s", i.Name, t.Name)
+		u.misrefined(typ, "want a type derived from "+inherited.Type.Name, "interface %s is refined to type %s", i.Name, t.Name)
 		return
 	}
 	if i.Type == t {

@@ -201,6 +201,30 @@ func (u *Unit) operationCall(name, inputs *tree.Node, s *Service, sc *scope, on 
 			s.check(&def.Schema, in.Value, sc, def.Required)
 		}
 	}
+	s.requiredInputs(name, inputs, face, op)
+}
+
+// requiredInputs checks that what an operation requires is given: by the call, or by
+// the template.
+func (s *Service) requiredInputs(name, inputs *tree.Node, face *NodeInterface, op *NodeOperation) {
+	var defs []*Property
+	if face.Def != nil {
+		for _, n := range face.Def.Inputs.Names {
+			p, _ := face.Def.Inputs.Get(n)
+			defs = append(defs, p)
+		}
+	}
+	if op.Def != nil {
+		for _, n := range op.Def.Inputs.Names {
+			p, _ := op.Def.Inputs.Get(n)
+			defs = append(defs, p)
+		}
+	}
+	for _, p := range defs {
+		if _, ok := op.Inputs[p.Name]; p.Required && !ok && inputs.Get(p.Name) == nil {
+			s.Unit.errorf(name, "give it in inputs", "operation %s requires input %s", name.Text, p.Name)
+		}
+	}
 }
 
 func (u *Unit) workflowCall(kind string, name, inputs *tree.Node, s *Service, sc *scope) {

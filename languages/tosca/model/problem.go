@@ -91,3 +91,13 @@ func (u *Unit) unfulfilled(n *tree.Node, hint, format string, args ...any) {
 	}
 	u.run.problems.add(u, n, Problem{What: fmt.Sprintf(format, args...), Hint: hint, Warning: true, Unfulfilled: true})
 }
+
+// misrefined tells of a refinement that the rules do not allow. Types for 1.x
+// that people use break them.
+func (u *Unit) misrefined(n *tree.Node, hint, format string, args ...any) {
+	if u.Old() {
+		u.warnf(n, hint, format, args...)
+		return
+	}
+	u.errorf(n, hint, format, args...)
+}

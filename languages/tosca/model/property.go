@@ -87,7 +87,7 @@ func (u *Unit) property(name string, n *tree.Node, d definition, inherited *Prop
 	if t := n.Get("type"); t != nil {
 		data := u.typeAt(DataType, t)
 		if inherited != nil && data != nil && inherited.Schema.Type != nil && !data.Is(inherited.Schema.Type) && !data.vague() {
-			u.errorf(t, "want a type derived from "+inherited.Schema.Type.Name, "%s %s is refined to type %s", d.what, name, data.Name)
+			u.misrefined(t, "want a type derived from "+inherited.Schema.Type.Name, "%s %s is refined to type %s", d.what, name, data.Name)
 		}
 		u.concrete(t, data)
 		p.Schema.Type = data
@@ -261,7 +261,7 @@ func (u *Unit) schema(n *tree.Node, inherited *Schema) *Schema {
 		data := u.typeAt(DataType, typ)
 		u.concrete(typ, data)
 		if inherited != nil && inherited.Type != nil && data != nil && !data.Is(inherited.Type) && !data.vague() {
-			u.errorf(typ, "want a type derived from "+inherited.Type.Name, "the schema is refined to type %s", data.Name)
+			u.misrefined(typ, "want a type derived from "+inherited.Type.Name, "the schema is refined to type %s", data.Name)
 		}
 		s.Type = data
 	}

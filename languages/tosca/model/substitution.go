@@ -131,9 +131,13 @@ func (s *Service) mappedPair(n *tree.Node, what string, found func(*Node, *tree.
 		}
 		n = n.Get("mapping")
 	}
-	if n.Is(tree.String) {
-		// Final 2.0: a node by its name alone, for all that it has.
-		if _, ok := s.Nodes.Get(n.Text); ok {
+	whole := n
+	if n.Is(tree.List) && len(n.Items) == 1 {
+		whole = n.Items[0]
+	}
+	if whole.Is(tree.String) {
+		// Final 2.0: a selectable node by its name alone.
+		if _, ok := s.Nodes.Get(whole.Text); ok {
 			return
 		}
 	}

@@ -1,5 +1,7 @@
 package model_test
 
+import "strings"
+
 // service makes a file with types and a service template of the lines.
 func service(lines string) string {
 	return types + "service_template:\n" + indent(lines)
@@ -131,6 +133,9 @@ var templates = []grammar{
 	{"a target of a step that is not there", service("node_templates: { a: { type: App } }\nworkflows: { w: { steps: { s: { target: b, activities: [ set_state: made ] } } } }"), "target: no node template"},
 	{"an operation that is not there", service("node_templates: { a: { type: App } }\nworkflows: { w: { steps: { s: { target: a, activities: [ call_operation: life.jump ] } } } }"), "call_operation: no operation jump"},
 	{"an operation without interface", service("node_templates: { a: { type: App } }\nworkflows: { w: { steps: { s: { target: a, activities: [ call_operation: create ] } } } }"), "call_operation: names no operation"},
+	{"an input that an operation requires", strings.Replace(service("node_templates: { a: { type: App } }\nworkflows: { w: { steps: { s: { target: a, activities: [ call_operation: life.create ] } } } }"), "name: { type: string, required: false }", "name: { type: string }", 1), "call_operation: requires input name"},
+	{"an allocation that is no amount", service("node_templates: { h: { type: Host }, a: { type: App, requirements: [ place: { node: h, allocation: { cores: many } } ] } }"), "allocation/cores: want a number"},
+	{"a mapping of a requirement with a count", service("node_templates: { a: { type: App, count: 2 } }\nsubstitution_mappings: { node_type: App, requirements: [ [ place, 2 ]: [ [ a, 1 ], place ] ] }"), ""},
 	{"a next step that is not there", service("node_templates: { a: { type: App } }\nworkflows: { w: { steps: { s: { target: a, activities: [ set_state: x ], on_success: [ t ] } } } }"), "on_success[0]: no step"},
 	{"a workflow inlined that is not there", service("node_templates: { a: { type: App } }\nworkflows: { w: { steps: { s: { target: a, activities: [ inline: v ] } } } }"), "inline: no workflow"},
 	{"steps and implementation", service("node_templates: { a: { type: App } }\nworkflows: { w: { implementation: x.bpmn, steps: { s: { target: a, activities: [ set_state: x ] } } } }"), "implementation: both"},

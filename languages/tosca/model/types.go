@@ -164,7 +164,7 @@ func (t *Type) resolve() {
 		k = interfaceTypeGrammar(u, t.Node)
 	}
 	if t.Kind != InterfaceType && t.Kind != GroupType && u.Old() {
-		older := with(k.older, nil)
+		older := with(k.older, map[string]want{"short_name": ignored, "type_uri": ignored})
 		if t.Kind == CapabilityType || t.Kind == PolicyType {
 			older["interfaces"] = ignored
 		}
@@ -300,7 +300,7 @@ func (t *Type) properties() {
 	for _, name := range t.Attributes.Names {
 		if a, _ := t.Attributes.Get(name); a.Unit == t.Unit && a.Node.Parent == t.Node.Get("attributes") {
 			if p, ok := t.Properties.Get(name); ok && p.Schema.Type != a.Schema.Type && a.Schema.Type != nil && p.Schema.Type != nil {
-				t.Unit.errorf(a.Node, "attributes are made of properties by themselves", "attribute %s is of another type than the property of the same name", name)
+				t.Unit.misrefined(a.Node, "attributes are made of properties by themselves", "attribute %s is of another type than the property of the same name", name)
 			}
 		}
 	}

@@ -36,22 +36,47 @@ func serve(args []string) error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("keep others from looking in: %w", err)
 	}
-	word := make([]byte, 1)
-	if n, err := unix.Read(SyncFD, word); n != 1 || err != nil {
-		return fmt.Errorf("the manager ended before it had noted this relay")
+	sockets, err := receive(2 * len(pipes))
+	if err != nil {
+		return err
 	}
 	failed := make(chan error)
 	var ready sync.WaitGroup
 	for i, p := range pipes {
-		a, b := FirstFD+2*i, FirstFD+2*i+1
+		a, b := sockets[2*i], sockets[2*i+1]
 		ready.Add(2)
 		go func() { failed <- newDirection(a, b, newLine(p.There)).run(ready.Done) }()
 		go func() { failed <- newDirection(b, a, newLine(p.Back)).run(ready.Done) }()
 	}
 	go func() {
 		ready.Wait()
-		unix.SendmsgN(SyncFD, word, nil, nil, unix.MSG_NOSIGNAL) // the manager may be gone
+		unix.SendmsgN(SyncFD, []byte{1}, nil, nil, unix.MSG_NOSIGNAL) // the manager may be gone
 		unix.Close(SyncFD)
 	}()
 	return <-failed
+}
+
+// receive takes the sockets that the manager sends.
+func receive(count int) ([]int, error) {
+	var out []int
+	for len(out) < count {
+		data, control := make([]byte, 1), make([]byte, unix.CmsgSpace(4*SocketsAtOnce))
+		n, room, _, _, err := unix.Recvmsg(SyncFD, data, control, unix.MSG_CMSG_CLOEXEC)
+		if n != 1 || err != nil {
+			return nil, fmt.Errorf("the manager ended before it had noted this relay")
+		}
+		messages, err := unix.ParseSocketControlMessage(control[:room])
+		if err != nil || len(messages) != 1 {
+			return nil, fmt.Errorf("the manager sent no sockets")
+		}
+		fds, err := unix.ParseUnixRights(&messages[0])
+		if err != nil || len(fds) == 0 {
+			return nil, fmt.Errorf("the manager sent no sockets")
+		}
+		out = append(out, fds...)
+	}
+	if len(out) != count {
+		return nil, fmt.Errorf("the manager sent %d sockets for %d pipes", len(out), count/2)
+	}
+	return out, nil
 }

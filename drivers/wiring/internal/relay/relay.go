@@ -14,10 +14,13 @@ import (
 // Word is the first argument that turns a binary into a relay.
 const Word = "croft-relay"
 
-// What a relay finds open.
+// SyncFD is what a relay finds open: a stream socket, over which the manager
+// sends the packet sockets, two for each Pipe in order, when it has noted the
+// relay's PID, and gets one byte when the relay works. With each byte that the
+// manager sends come SocketsAtOnce sockets, with the last one the rest.
 const (
-	SyncFD  = 3 // a socket: the manager sends one byte when it has noted the relay's PID, and gets it back when the relay works
-	FirstFD = 4 // packet sockets, two for each Pipe
+	SyncFD        = 3
+	SocketsAtOnce = 100
 )
 
 // Pipe joins two packet sockets. There are the shape of what goes from the
