@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"croft/client"
+	"croft/languages/archive"
+	"croft/languages/tosca"
 	"croft/urn"
 )
 
@@ -125,6 +127,9 @@ func (a *app) writeDocument(document string) error {
 func (a *app) readRequest(file string) (string, error) {
 	if file == "-" {
 		data, err := io.ReadAll(a.in)
+		if archive.Is(data) {
+			return tosca.Encode(data), err
+		}
 		return string(data), err
 	}
 	data, err := os.ReadFile(file)

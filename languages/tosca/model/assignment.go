@@ -80,8 +80,7 @@ func (s *Service) requirements(node *Node) {
 		case n < def.Min || n > def.Max:
 			u.errorf(node.Entry.Get("requirements"), fmt.Sprintf("want [%s]", bounds(def.Min, def.Max)), "requirement %s of node %s is assigned %d times", name, node.Name, n)
 		case firm[name] < def.Min:
-			// The suite of OASIS takes optional assignments for the minimum.
-			u.warnf(node.Entry.Get("requirements"), fmt.Sprintf("want [%s]", bounds(def.Min, def.Max)), "requirement %s of node %s is assigned %d times without the optional ones", name, node.Name, firm[name])
+			u.errorf(node.Entry.Get("requirements"), fmt.Sprintf("want [%s]", bounds(def.Min, def.Max)), "requirement %s of node %s is assigned %d times without the optional ones", name, node.Name, firm[name])
 		}
 	}
 }

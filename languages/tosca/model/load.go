@@ -286,6 +286,9 @@ func (u *Unit) imports() {
 				u.repositories[e.Key.Text] = e.Value.Get("url")
 			}
 		}
+		if url := u.repositories[e.Key.Text]; url.Is(tree.String) && (url.Text == "" || strings.ContainsAny(url.Text, " \t\n")) && !u.Old() {
+			u.errorf(url, "", "%s is no address of a repository", url.Short())
+		}
 	}
 	if u.Old() && !u.builtin {
 		if simple := u.run.options.Builtin; simple != nil {

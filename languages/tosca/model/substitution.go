@@ -66,19 +66,27 @@ func (s *Service) substitution() {
 	s.unmapped(m)
 }
 
-// unmapped warns about what csd05 wants mapped; its own examples and the suite
-// of OASIS leave out requirements.
+// unmapped tells what is not mapped and has to be (csd05, 5.5.1.4). Of
+// requirements it only warns: examples and the suite of OASIS leave them out;
+// and of what built-in types have, such as the capability feature.
 func (s *Service) unmapped(m *Substitution) {
 	u, t := s.Unit, m.Type
+	tell := func(of *Unit) func(*tree.Node, string, string, ...any) {
+		if u.Old() || of.builtin {
+			return u.warnf
+		}
+		return u.errorf
+	}
 	for _, name := range t.Properties.Names {
 		p, _ := t.Properties.Get(name)
-		if _, ok := m.Properties[name]; !ok && p.Value == nil {
-			u.warnf(m.Node, "", "property %s of %s is mapped to no input", name, t.Name)
+		if m.Node.Get("properties").Get(name) == nil && p.Value == nil && p.Default == nil && p.Required {
+			tell(p.Unit)(m.Node, "", "property %s of %s is mapped to no input", name, t.Name)
 		}
 	}
 	for _, name := range t.Capabilities.Names {
-		if _, ok := m.Capabilities[name]; !ok {
-			u.warnf(m.Node, "", "capability %s of %s is mapped to none", name, t.Name)
+		c, _ := t.Capabilities.Get(name)
+		if m.Node.Get("capabilities").Get(name) == nil {
+			tell(c.Unit)(m.Node, "", "capability %s of %s is mapped to none", name, t.Name)
 		}
 	}
 	for _, name := range t.Requirements.Names {
@@ -218,6 +226,11 @@ func (s *Service) mappedInterfaces(t *Type, n *tree.Node) {
 			if name.Is(tree.String) {
 				if _, ok := s.Workflows.Get(name.Text); ok {
 					continue
+				}
+			}
+			if list := items(name); len(list) == 3 {
+				if _, ok := s.Nodes.Get(list[0].Text); ok {
+					continue // an operation of a node
 				}
 			}
 			u.errorf(o.Value, "there are "+orNone(list(s.Workflows.Names)), "operation %s is mapped to no workflow", o.Key.Short())
