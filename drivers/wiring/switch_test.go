@@ -3,10 +3,12 @@ package wiring_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -330,4 +332,113 @@ func TestOpenCleans(t *testing.T) {
 	if _, err := wiring.Open(wiring.Config{Dir: dir, Nodes: none}); err == nil {
 		t.Error("read a broken record")
 	}
+}
+
+// TestCrossing has root of a node try to get frames into another slice: every
+// kind of destination, tagged and untagged, with addresses that are not its
+// own.
+func TestCrossing(t *testing.T) {
+	b := newBench(t)
+	one, two, three, four := b.host(1, 1), b.host(2, 1), b.host(3, 2), b.host(4, 2)
+	three.node.Slice.Name, four.node.Slice.Name = "other", "other"
+	b.plug(one, two, three, four)
+	shaped := link(1, one, two)
+	shaped.Ends[0].Out.LatencyMs = 1
+	b.must(b.sw.Connect(shaped))
+	b.must(b.sw.Connect(link(2, three, four)))
+	b.must(one.reaches(1, two))
+	b.must(three.reaches(2, four))
+	const mark = "croft crosses the wires"
+	frames := func(from *host) [][]byte {
+		var out [][]byte
+		for _, to := range [][]byte{
+			{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, {1, 0x80, 0xc2, 0, 0, 0}, {1, 0x80, 0xc2, 0, 0, 0xe}, {0x33, 0x33, 0, 0, 0, 1},
+			three.node.Interfaces[0].MAC, four.node.Interfaces[0].MAC, two.node.Interfaces[0].MAC,
+		} {
+			for _, source := range [][]byte{from.node.Interfaces[0].MAC, three.node.Interfaces[0].MAC, {2, 9, 9, 9, 9, 9}} {
+				for _, kind := range [][]byte{{0x88, 0xb5}, {0x81, 0, 0, 1, 0x88, 0xb5}, {0x81, 0, 0, 2, 0x88, 0xb5}, {0x88, 0xa8, 0, 1, 0x81, 0, 0, 2, 0x88, 0xb5}, {0x08, 0x06}} {
+					out = append(out, slices.Concat(to, source, kind, []byte(mark), make([]byte, 60)))
+				}
+			}
+		}
+		return out
+	}
+	heard := func(h *host) *os.File {
+		f, err := h.listen()
+		b.must(err)
+		return f
+	}
+	inside, outside := heard(two), []*os.File{heard(three), heard(four)}
+	defer inside.Close()
+	sent := frames(one)
+	b.must(one.emit(sent))
+	// What the slice's own node hears tells when all have passed.
+	got, err := countMarked(inside, mark, len(sent)/2)
+	if err != nil || got < len(sent)/2 {
+		t.Errorf("the slice's own node hears %d of %d frames, %v", got, len(sent), err)
+	}
+	for i, f := range outside {
+		if got, err := countMarked(f, mark, 0); err != nil || got > 0 {
+			t.Errorf("node %d of the other slice hears %d frames, %v", i+3, got, err)
+		}
+		f.Close()
+	}
+	b.must(three.reaches(2, four))
+}
+
+// listen opens a socket that hears all frames of a host's first interface.
+func (h *host) listen() (*os.File, error) {
+	var f *os.File
+	err := wiring.InNetwork(h.fd(), func() error {
+		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0x0300) // ETH_P_ALL
+		if err != nil {
+			return err
+		}
+		f = os.NewFile(uintptr(fd), "packets")
+		return unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 1})
+	})
+	return f, err
+}
+
+// emit sends frames from a host's first interface.
+func (h *host) emit(frames [][]byte) error {
+	return wiring.InNetwork(h.fd(), func() error {
+		i, err := net.InterfaceByName("eth1")
+		if err != nil {
+			return err
+		}
+		fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		for _, frame := range frames {
+			if err := unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: i.Index, Halen: 6}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// countMarked counts the frames with a mark that come until there are enough,
+// or none comes for a second. enough 0 is: until none comes.
+func countMarked(f *os.File, mark string, enough int) (int, error) {
+	count := 0
+	for buf := make([]byte, 2048); enough == 0 || count < enough; {
+		n, _, err := unix.Recvfrom(int(f.Fd()), buf, 0)
+		if errors.Is(err, unix.EAGAIN) {
+			return count, nil
+		}
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return count, err
+		}
+		if strings.Contains(string(buf[:n]), mark) {
+			count++
+		}
+	}
+	return count, nil
 }
