@@ -361,6 +361,7 @@ func (j *job) link(i int, l *layout) {
 		}
 	}
 	if j.links.native[i] {
+		out.Trivial = false // nothing within a host keeps to the rate
 		out.Medium = j.media[j.links.rates[i]]
 	}
 	add := func(x solver.Link, k int) {

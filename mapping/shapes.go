@@ -178,9 +178,15 @@ func (l *linkage) shape(b *board, i int) *Refusal {
 	}
 	_, fast := b.media[most]
 	fast = fast && rates && uniform(shapes, most)
-	// Of two ends, one can do the other's part. Where interfaces that are just
-	// that fast will do, nodes that leave their type open are not held to it.
-	if len(shapes) == 2 && !(fast && slices.ContainsFunc(l.ends[i], func(e endpoint) bool { return l.open(e) })) {
+	if fast && len(shapes) > 1 && slices.ContainsFunc(l.ends[i], l.open) {
+		// Interfaces that are just that fast will do: nodes that leave their
+		// type open are not held to one that shapes.
+		l.native[i] = true
+		l.shapes[i] = make([]endShape, len(shapes))
+		return nil
+	}
+	// Of two ends, one can do the other's part.
+	if len(shapes) == 2 {
 		for k := range shapes {
 			if o := 1 - k; !able[k] && able[o] && shapes[o].in == (request.Shape{}) && shapes[k].in == (request.Shape{}) {
 				shapes[o].in, shapes[k].out = shapes[k].out, request.Shape{}

@@ -86,7 +86,7 @@ func native(c Case, link *request.Link) bool {
 			open = open || !e.Existing && n.ID == e.Node && n.SliverType == ""
 		}
 	}
-	if unable == 0 || len(link.Ends) == 2 && unable == 1 && !open {
+	if len(link.Ends) == 1 && unable == 0 || !open && (unable == 0 || len(link.Ends) == 2 && unable == 1) {
 		return false
 	}
 	rate := link.Properties[0].Capacity
