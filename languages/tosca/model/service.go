@@ -201,7 +201,7 @@ func (s *Service) give(given map[string]any) {
 			s.inputValues[name] = u.conform(&p.Schema, p.valueUnit.raw(p.Value, nil), p.Value, nil, discard)
 		case p.Default != nil:
 			s.inputValues[name] = u.conform(&p.Schema, p.defaultUnit.raw(p.Default, nil), p.Default, nil, discard)
-		case p.Required:
+		case p.Required && (u.run.options.Deploy || len(given) > 0):
 			u.unfulfilled(p.Node, "give it with --inputs, or croft_inputs", "input %s has no value", name)
 		}
 	}

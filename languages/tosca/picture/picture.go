@@ -103,12 +103,11 @@ func writeBox(s *strings.Builder, b *placed) {
 func writeArrow(s *strings.Builder, from, to *placed, way []*placed, a Arrow, n int) {
 	shift := float64(n) * 14
 	x1, y1 := from.x+from.width/2+shift, from.y+from.height
-	x2, y2 := to.x+to.width/2+shift, to.y
 	labelX, labelY := x1, y1
 	if from.layer >= to.layer {
 		// To the side, or up.
 		x1, y1 = from.x+from.width, from.y+from.height/2+shift
-		x2, y2 = to.x+to.width, to.y+to.height/2+shift
+		x2, y2 := to.x+to.width, to.y+to.height/2+shift
 		out := max(x1, x2) + 30 + shift
 		fmt.Fprintf(s, `<path d="M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f"`, x1, y1, out, y1, out, y2, x2, y2)
 		labelX, labelY = out-8, (y1+y2)/2
