@@ -54,6 +54,7 @@ func (l Language) Compile(ctx context.Context, document []byte, scope languages.
 		return nil, &languages.Error{Problems: inOrder(problems)}
 	}
 	c := &compiler{language: l, scope: scope, document: d, source: s, request: &request.Request{}, told: map[string]bool{}}
+	c.secrets()
 	c.define(readEarlier(scope.Documents))
 	c.compile(ctx)
 	if err := ctx.Err(); err != nil {

@@ -360,17 +360,42 @@ var foreignSchemes = map[string]bool{
 	"ec2": true, "vsphere": true, "orange": true, "kubernetes": true, "egi": true, "cis": true, "oscar": true,
 }
 
-// credential reads how the author wants to log in. Passwords do not open
-// nodes, and nobody but their owners has private keys.
+// secrets refuses what nobody but its owner should have, wherever it stands in
+// a document: documents are kept, and given back. Passwords do not open nodes.
+func (c *compiler) secrets() {
+	var look func(what string, features []Feature)
+	look = func(what string, features []Feature) {
+		for i := range features {
+			f := &features[i]
+			look(what, f.Value.Features)
+			place := c.source.Place(f.Offset)
+			place.Path = what
+			switch _, suffix, _ := strings.Cut("."+f.Name, ".credentials."); strings.TrimPrefix(suffix, "new.") {
+			case "password":
+				c.problems = append(c.problems, problemAt(place, "nodes are not opened by passwords, "+f.Name,
+					"give a public key: disk.0.os.credentials.public_key = 'ssh-ed25519 …'"))
+			case "private_key":
+				c.problems = append(c.problems, problemAt(place, "a private key is nobody else's business, "+f.Name,
+					"give the public key: disk.0.os.credentials.public_key = 'ssh-ed25519 …', and renew the key that was sent"))
+			}
+			if f.Name == "proxy_key" || f.Name == "proxy_host" && strings.Contains(f.Value.Text, "@") {
+				c.problems = append(c.problems, problemAt(place, "the login of a proxy is not for others, "+f.Name, "leave it out: nodes are reached by the logins of the manifest"))
+			}
+		}
+	}
+	for _, item := range c.document.Items {
+		if a, ok := item.(*Aspect); ok && len(c.problems) < maxProblems {
+			look(string(a.Class)+" "+a.Name, a.Features)
+		}
+	}
+}
+
+// credential reads how the author wants to log in.
 func (c *compiler) credential(p *plan, f *Feature, suffix, text string) {
 	suffix = strings.TrimPrefix(suffix, "os.credentials.")
 	switch suffix {
-	case "new.password", "password":
-		c.refuseIn(p, f, "nodes are not opened by passwords, disk.0.os."+"credentials."+suffix, "give a public key: disk.0.os.credentials.public_key = 'ssh-ed25519 …'")
-		return
-	case "private_key", "new.private_key":
-		c.refuseIn(p, f, "a private key is nobody else's business, disk.0.os.credentials."+suffix, "give the public key: disk.0.os.credentials.public_key = 'ssh-ed25519 …', and renew the key that was sent")
-		return
+	case "new.password", "password", "private_key", "new.private_key":
+		return // refused by secrets
 	}
 	if len(p.node.Users) == 0 {
 		p.node.Users = []request.User{{}}

@@ -121,6 +121,12 @@ func (c *call) launch(x *infrastructure, text []byte, language languages.Languag
 	// What became of a call is written down also when its caller has gone.
 	ctx := context.WithoutCancel(c.ctx)
 	options := aggregate.AllocateOptions{End: c.end(), Documents: x.documents()}
+	if !some && language.Detect(text) {
+		// It only defines: that has to be right, too.
+		if _, err := c.Service.Plan(c.ctx, c.principal, x.slice, text, options); err != nil {
+			return err
+		}
+	}
 	if some {
 		key, err := c.publicKey(x)
 		if err != nil {

@@ -226,6 +226,8 @@ func TestRefusals(t *testing.T) {
 		{"other cloud's image", "", "system a (disk.0.image.url = 'aws://x/ami-1') deploy a 1", 400, "aws://x/ami-1"},
 		{"password", "", "system a (disk.0.os.credentials.password = 'Hidden-word-1') deploy a 1", 400, "public key"},
 		{"private key", "", "system a (disk.0.os.credentials.private_key = 'hidden') deploy a 1", 400, "private key"},
+		{"private key of nobody", "", "system a (disk.0.os.credentials.private_key = 'hidden')", 400, "private key"},
+		{"ansible host", "", "ansible h (host = 'h' and credentials.username = 'u' and credentials.private_key = 'hidden')", 400, "private key"},
 		{"fraction", "", "system a () deploy a 1.5", 400, "whole number"},
 		{"undefined", "", "system a deploy a 1", 400, "only referred to"},
 		{"JSON", "application/json", `[{"class": "deploy", "system": "a", "vm_number": 1}]`, 400, `"a"`},
