@@ -75,6 +75,7 @@ type Service struct {
 	drains drains
 
 	changes changes
+	endings endings
 
 	// Keepers.
 	ctx      context.Context

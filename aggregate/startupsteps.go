@@ -203,6 +203,7 @@ func (s *Service) endDocument(ctx context.Context, st *slivers.Step) error {
 		}
 	}
 	s.Log.Info("a service has ended, and with it what it was for", "slice", st.Slice.String(), "step", string(st.Name), "slivers", len(list))
+	s.tellEnding(ctx, st.Slice, list)
 	return s.release(ctx, st.Slice, list)
 }
 

@@ -71,8 +71,11 @@ func (c *call) follow(ctx context.Context, e *execution, i zapp.Instance, w io.W
 			return nil
 		}
 		now := c.snapshot(func(o *execution) bool { return o.ID == e.ID })
-		if len(now) == 0 || now[0].Status.ended() || now[0].Status == cleaning {
+		if len(now) == 0 {
 			return nil
+		}
+		if now[0].Status.ended() || now[0].Status == cleaning {
+			return c.kept(now[0], i, w)
 		}
 		select {
 		case <-ctx.Done():

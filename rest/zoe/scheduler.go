@@ -194,6 +194,7 @@ func (f *Face) clean(ctx context.Context, e *execution, held []slivers.Sliver) e
 	if !slices.ContainsFunc(held, func(v slivers.Sliver) bool { return v.Allocation != slivers.Unallocated }) {
 		return nil // their drivers are at it
 	}
+	f.saveLogs(ctx, e)
 	_, err := f.Service.Delete(ctx, f.principal(e), aggregate.Target{Slice: e.Slice}, true)
 	if err != nil && !missing(err) {
 		return err

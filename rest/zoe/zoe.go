@@ -85,6 +85,7 @@ func New(c Config) (*Face, error) {
 	if err := f.read(); err != nil {
 		return nil, fmt.Errorf("Zoe: %w", err)
 	}
+	c.Service.WhenEnding(f.keepLogs)
 	f.mux.HandleFunc("GET "+base+"/info", func(w http.ResponseWriter, _ *http.Request) { f.info(w) })
 	for pattern, do := range map[string]func(*call) error{
 		"GET /login":                    (*call).login,
