@@ -31,8 +31,9 @@ func (z *zoeClient) run(args ...string) string {
 	defer cancel()
 	c := exec.CommandContext(ctx, "/usr/bin/python3", append([]string{"zoe.py"}, args...)...)
 	c.Dir, c.Env = z.dir, append(os.Environ(), z.env...)
+	begun := time.Now()
 	out, err := c.CombinedOutput()
-	z.Logf("$ zoe.py %s\n%s", strings.Join(args, " "), out)
+	z.Logf("$ zoe.py %s (%s)\n%s", strings.Join(args, " "), time.Since(begun).Round(time.Millisecond), out)
 	if err != nil {
 		z.Fatalf("zoe.py %s: %v", strings.Join(args, " "), err)
 	}
