@@ -38,7 +38,7 @@ const (
 	StepFiles   StepKind = "files" // it writes files and does nothing else
 )
 
-// StepID numbers the steps in a store.
+// StepID numbers the steps in a store. None is given twice.
 type StepID int64
 
 // Step is a step of a slice's start-up graph and how it goes. What exactly it

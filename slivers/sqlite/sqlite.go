@@ -30,11 +30,15 @@ var (
 	drainsSchema string
 	//go:embed inputs.sql
 	inputsSchema string
+	//go:embed stepids.sql
+	stepIDsSchema string
 )
 
 // migrations bring a database from one user_version to the next; the first
 // one makes it. What stands here is never changed, only added to.
-func migrations() []string { return []string{schema, stepsSchema, drainsSchema, inputsSchema} }
+func migrations() []string {
+	return []string{schema, stepsSchema, drainsSchema, inputsSchema, stepIDsSchema}
+}
 
 // Store implements slivers.Store. One process at a time may have a database
 // open; Open's caller sees to that.

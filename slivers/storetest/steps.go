@@ -9,6 +9,7 @@ import (
 
 	"croft/request"
 	"croft/slivers"
+	"croft/urn"
 )
 
 // testSteps tests what the store keeps of start-up graphs.
@@ -112,6 +113,33 @@ func testSteps(t *testing.T, make func(t *testing.T) Subject) {
 		}
 		if got, err := s.Steps(ctx, slice); err != nil || got[0].State != slivers.StepWaiting {
 			t.Errorf("steps: %+v, %v", got, err)
+		}
+	})
+
+	t.Run("numbers of steps are not given again", func(t *testing.T) {
+		s := make(t).Store
+		before := reserved(t, s)
+		all, err := s.OfSlice(ctx, slice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var urns []urn.URN
+		for _, v := range all {
+			urns = append(urns, v.URN)
+		}
+		err = s.Update(ctx, urns, func(held []*slivers.Sliver) error {
+			for _, v := range held {
+				v.Goal = slivers.Forgotten
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range reserved(t, s) {
+			if v.ID <= before[2].ID {
+				t.Errorf("step %s is %d, after %d", v.Name, v.ID, before[2].ID)
+			}
 		}
 	})
 
