@@ -13,14 +13,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"io"
 
 	"croft/aggregate"
 	"croft/credentials"
@@ -83,7 +82,7 @@ func New(c Config) (*Face, error) {
 		wake: make(chan struct{}, 1), futile: map[int64]attempt{}, executions: map[int64]*execution{},
 	}
 	if err := f.read(); err != nil {
-		return nil, fmt.Errorf("Zoe: %w", err)
+		return nil, fmt.Errorf("executions of Zoe: %w", err)
 	}
 	c.Service.WhenEnding(f.keepLogs)
 	f.mux.HandleFunc("GET "+base+"/info", func(w http.ResponseWriter, _ *http.Request) { f.info(w) })
