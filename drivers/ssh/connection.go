@@ -260,7 +260,11 @@ func (d *Driver) do(ctx context.Context, m Machine, stdin string, operation stri
 	case ctx.Err() != nil:
 		return "", fmt.Errorf("machine %s: %s: %w", m.Name, operation, ctx.Err())
 	case errors.As(err, &exit):
-		return "", &MachineError{Machine: m.Name, Doing: operation, Said: strings.TrimSpace(said.String())}
+		text := strings.TrimSpace(said.String())
+		if text == "" {
+			text = exit.Error() // a status, or the signal that ended it
+		}
+		return "", &MachineError{Machine: m.Name, Doing: operation, Said: text}
 	}
 	return "", fmt.Errorf("machine %s: %s: the connection broke: %w", m.Name, operation, err)
 }

@@ -10,6 +10,7 @@ state=/var/lib/croft
 owner=$state/owner
 accounts=$state/accounts
 sudoers=/etc/sudoers.d/croft-accounts
+steps=/var/lib/croft-steps
 first_uid=20000
 
 fail() {
@@ -62,10 +63,11 @@ end_logins() {
 }
 
 # end_steps: the supervisors of start-up steps, which are root's, and what they
-# have started.
+# have started. Sudo puts this text into its own environment, so it must not
+# contain what is looked for.
 end_steps() {
   for round in 1 2 3; do
-    grep -lsaF CROFT_STEP_DIR=/var/lib/croft-steps/ /proc/[1-9]*/environ | while IFS=/ read -r _ _ pid _; do
+    grep -lsaF "CROFT_STEP_DIR=$steps/" /proc/[1-9]*/environ | while IFS=/ read -r _ _ pid _; do
       kill -KILL "$pid" 2>/dev/null
     done
   done
@@ -289,7 +291,7 @@ clean() {
   rm -f "$state/running" "$sudoers" "$sudoers.new"
   quiet_interfaces
   end_steps
-  rm -rf /var/lib/croft-steps
+  rm -rf "$steps"
   if [ -e "$accounts" ]; then
     while read -r name uid <&3; do
       [ -n "$name" ] || continue

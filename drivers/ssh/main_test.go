@@ -75,6 +75,14 @@ func machines(t testing.TB, count int) []*sshtest.Machine {
 			t.Fatal(err)
 		}
 		list[i] = m
+		t.Cleanup(func() {
+			// What a test that failed has left is not the next one's matter.
+			if t.Failed() {
+				if err := m.Reset(); err != nil {
+					t.Errorf("reset %s: %v", m.Name, err)
+				}
+			}
+		})
 	}
 	return list
 }

@@ -288,6 +288,20 @@ func (m *Machine) Reimage() error {
 	return m.PowerOn()
 }
 
+// Reset makes the machine what it was at first, also its network, and returns
+// when it answers.
+func (m *Machine) Reset() error {
+	m.Unplug(false)
+	if err := m.Reimage(); err != nil {
+		return err
+	}
+	if err := m.wait(); err != nil {
+		return err
+	}
+	m.Rebase()
+	return nil
+}
+
 // Unplug takes the machine off the network that the manager reaches it by, or
 // puts it back.
 func (m *Machine) Unplug(unplug bool) {
