@@ -32,9 +32,9 @@ func runBy(m mapping.Mapper, c mappingtest.Case) (*mapping.Placement, *mapping.R
 
 // TestRandom maps random requests and asks an independent judge.
 func TestRandom(t *testing.T) {
-	rounds := 2500
-	if testing.Short() {
-		rounds = 500
+	rounds := 500
+	if soaking() {
+		rounds = 10_000
 	}
 	placed := 0
 	kinds := map[mapping.Kind]int{}
@@ -87,8 +87,11 @@ func TestRandom(t *testing.T) {
 
 // TestFewer takes nodes out of requests that fit: they must fit on.
 func TestFewer(t *testing.T) {
-	tried := 0
-	for seed := range 1500 {
+	tried, rounds := 0, 250
+	if soaking() {
+		rounds = 5000
+	}
+	for seed := range rounds {
 		c := mappingtest.Random(rand.New(rand.NewPCG(uint64(seed), 2)), 6, 7)
 		if _, r, err := run(c); err != nil {
 			t.Fatal(err)
@@ -108,7 +111,7 @@ func TestFewer(t *testing.T) {
 			tried++
 		}
 	}
-	if tried < 500 {
+	if tried < rounds/3 {
 		t.Errorf("only %d requests tried", tried)
 	}
 }
@@ -130,7 +133,7 @@ func without(req *request.Request, node int) *request.Request {
 // TestSeeds changes the seed: addresses of hardware change, places do not.
 func TestSeeds(t *testing.T) {
 	macs := map[string]bool{}
-	for seed := range 400 {
+	for seed := range 200 {
 		c := mappingtest.Random(rand.New(rand.NewPCG(uint64(seed), 3)), 5, 5)
 		p, _, err := run(c)
 		if err != nil {

@@ -360,7 +360,7 @@ func TestAgainstExact(t *testing.T) {
 	if err != nil {
 		t.Skip("cbc is not installed (package coinor-cbc)")
 	}
-	want, seconds := 50, "8"
+	want, seconds := 50, "3"
 	if os.Getenv("CROFT_SOAK") != "" {
 		want, seconds = 500, "60"
 	}
