@@ -26,9 +26,13 @@ func (s *Service) checkShape(l *request.Link, v *slivers.Sliver) error {
 	if err == nil {
 		return nil
 	}
+	kind := mapping.Bandwidth
+	if v.Link.SharedVLAN != "" {
+		kind = mapping.Unavailable
+	}
 	place := l.Place
 	if len(l.Properties) > 0 && l.Properties[0].Place != (request.Place{}) {
 		place = l.Properties[0].Place
 	}
-	return &mapping.Refusal{Kind: mapping.Bandwidth, Item: l.ID, Place: place, Why: fmt.Sprintf("the link cannot be made as asked for: %v", err)}
+	return &mapping.Refusal{Kind: kind, Item: l.ID, Place: place, Why: fmt.Sprintf("the link cannot be made as asked for: %v", err)}
 }

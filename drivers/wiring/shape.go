@@ -70,6 +70,9 @@ func (s *Switch) Shapes(l drivers.Link) error {
 }
 
 func shapes(l drivers.Link, k kernel) error {
+	if l.SharedVLAN != "" {
+		return fmt.Errorf("links of this machine's nodes have no way to the shared VLAN %q", l.SharedVLAN)
+	}
 	for _, leg := range plan(l) {
 		relayed := k.relayed(leg)
 		for _, shape := range []request.Shape{leg.out, leg.back} {
