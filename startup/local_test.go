@@ -3,6 +3,7 @@ package startup_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"os/exec"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 // own does not.
 type local struct {
 	drivers.Driver
+	most    int64 // of what a command is given to read; 0 for all
 	dialled []string
 	to      string // where every dial leads to; "" lets it fail
 }
@@ -31,6 +33,9 @@ func (l *local) Exec(ctx context.Context, _ urn.URN, c drivers.Command) error {
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 100 * time.Millisecond
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
+	if l.most > 0 && c.Stdin != nil {
+		cmd.Stdin = io.LimitReader(c.Stdin, l.most)
+	}
 	err := cmd.Run()
 	var exit *exec.ExitError
 	switch {

@@ -136,7 +136,7 @@ func (n Node) Launch(ctx context.Context, a Attempt, account string, mode Mode, 
 		return err
 	}
 	heard := &listener{word: "started", tell: started}
-	if err := n.script(ctx, launchScript, strings.NewReader(command), heard, n.dir(a), account, string(mode), superviseScript); err != nil {
+	if err := n.script(ctx, launchScript, strings.NewReader(command), heard, n.dir(a), account, string(mode), superviseScript, strconv.Itoa(len(command))); err != nil {
 		return fmt.Errorf("launching step %s: %w", a.Step, err)
 	}
 	return nil

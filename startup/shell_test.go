@@ -100,6 +100,51 @@ func TestEnvironmentIsTakenLiterally(t *testing.T) {
 	}
 }
 
+// A manager that is killed while it tells a command leaves no attempt that runs
+// a part of it.
+func TestCommandArrivesInPart(t *testing.T) {
+	t.Parallel()
+	account := me(t)
+	n, a := here(t), startup.Attempt{Step: "s", Number: 1}
+	cut := n
+	cut.Driver = &local{most: 5}
+	ctx := within(t)
+	err := cut.Launch(ctx, a, account, startup.Once, command("echo whole"), nil)
+	if err == nil || !strings.Contains(err.Error(), "did not arrive whole") {
+		t.Errorf("a part of a command was launched: %v", err)
+	}
+	if r, err := n.Read(ctx, a); err != nil || r.Life != startup.None {
+		t.Errorf("after that the attempt is %+v, %v", r, err)
+	}
+	if r := launch(t, n, a, account, command("echo whole")); string(r.Output.Head) != "whole\n" || r.Status != 0 {
+		t.Errorf("the whole command ended with %d and wrote %q", r.Status, r.Output.Head)
+	}
+}
+
+// Who reads an attempt does not disturb others who do.
+func TestReadAtOnce(t *testing.T) {
+	t.Parallel()
+	account := me(t)
+	n, a := here(t), startup.Attempt{Step: "s", Number: 1}
+	launch(t, n, a, account, command("echo written; echo A=1 > $CROFT_OUTPUTS"))
+	ctx := within(t)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 5 {
+				r, err := n.Read(ctx, a)
+				if err != nil || string(r.Output.Head) != "written\n" || r.Outputs["A"] != "1" {
+					t.Errorf("read %q and %q, %v", r.Output.Head, r.Outputs, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if left, err := filepath.Glob(filepath.Join(n.Dir, "s/1/read*")); err != nil || len(left) > 0 {
+		t.Errorf("reading has left %q, %v", left, err)
+	}
+}
+
 // What many launch at once, and again after its end, runs once.
 func TestAttemptRunsOnce(t *testing.T) {
 	t.Parallel()

@@ -12,22 +12,25 @@ if [ -e claim/pid ] && read -r pid start < claim/pid && read -r line 2>/dev/null
 fi
 [ -d claim ] || life=none
 half=32768
+# Several may read at once.
+my=read.$$
+trap 'rm -f "$my".*' EXIT
 touch outputs output
-head -c 65536 outputs > read.outputs
+head -c 65536 outputs > "$my.outputs"
 size=$(wc -c < output)
 left=0
 if [ -e head ]; then
-	head -c $half head > read.head
-	tail -c $half output > read.tail
+	head -c $half head > "$my.head"
+	tail -c $half output > "$my.tail"
 	while read -r n; do left=$((left + n)); done < left
 	left=$((left + size - half * 2))
 elif [ "$size" -gt $((half * 2)) ]; then
-	head -c $half output > read.head
-	tail -c $half output > read.tail
+	head -c $half output > "$my.head"
+	tail -c $half output > "$my.tail"
 	left=$((size - half * 2))
 else
-	head -c $((half * 2)) output > read.head
-	: > read.tail
+	head -c $((half * 2)) output > "$my.head"
+	: > "$my.tail"
 fi
-echo $status $life $(wc -c < read.outputs) $(wc -c < read.head) $(wc -c < read.tail) $left
-cat read.outputs read.head read.tail
+echo $status $life $(wc -c < "$my.outputs") $(wc -c < "$my.head") $(wc -c < "$my.tail") $left
+cat "$my.outputs" "$my.head" "$my.tail"
