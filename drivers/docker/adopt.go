@@ -30,6 +30,9 @@ func (d *Driver) adopt(ctx context.Context, h *host) error {
 	if err := d.undoAll(ctx, h); err != nil {
 		return err
 	}
+	if err := d.endAll(ctx, h); err != nil {
+		return err
+	}
 	list, err := h.api.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: d.ours(kindScratch)})
 	if err := h.saw(err); err != nil {
 		return err

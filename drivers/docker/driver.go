@@ -136,8 +136,10 @@ func (d *Driver) open() error {
 		}
 		d.hosts = append(d.hosts, opened)
 	}
-	if err := os.MkdirAll(d.intents(), 0o700); err != nil {
-		return fmt.Errorf("state directory: %w", err)
+	for _, dir := range []string{d.intents(), d.endings()} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return fmt.Errorf("state directory: %w", err)
+		}
 	}
 	if d.wires, err = wiring.Open(wiring.Config{Dir: d.cfg.Dir, Nodes: d.lookup, Executable: d.cfg.Executable, Logger: d.log}); err != nil {
 		return err

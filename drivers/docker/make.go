@@ -304,7 +304,7 @@ func (d *Driver) removeNode(ctx context.Context, n *node) error {
 	if err := d.wires.Unplug(n.rec.Node.Sliver); err != nil {
 		return err
 	}
-	if err := n.host.discard(ctx, n.id); err != nil {
+	if err := d.end(ctx, n.host, ending{Host: n.host.Name, ID: n.id, Remove: true}, 0); err != nil {
 		return err
 	}
 	d.mu.Lock()

@@ -55,12 +55,7 @@ func (d *Driver) stop(ctx context.Context, n *node, grace time.Duration) error {
 	if err := d.wires.Unplug(n.rec.Node.Sliver); err != nil {
 		return err
 	}
-	seconds := int(grace / time.Second)
-	_, err := n.host.api.ContainerStop(ctx, n.id, client.ContainerStopOptions{Timeout: &seconds})
-	if errdefs.IsNotModified(err) {
-		return nil
-	}
-	return n.host.saw(err)
+	return d.end(ctx, n.host, ending{Host: n.host.Name, ID: n.id}, grace)
 }
 
 const (
