@@ -309,7 +309,12 @@ func nearestOr(word string, names []string, otherwise string) string {
 
 // consider lists the options of a want on a board, and how far each slot came.
 func (b *board) consider(w *want) {
-	w.options, w.first, w.stages = w.options[:0:0], make([]int32, len(b.slots)+1), make([]stage, len(b.slots))
+	// Most hosts have one option or none.
+	room := len(b.slots)
+	if w.bound >= 0 {
+		room = 1
+	}
+	w.options, w.first, w.stages = make([]option, 0, room), make([]int32, len(b.slots)+1), make([]stage, len(b.slots))
 	known := map[int32][]declared{}
 	for i := range b.slots {
 		w.first[i] = int32(len(w.options))
