@@ -32,7 +32,11 @@ import (
 
 // farParts are the parts of the conformance test for hosts that are other
 // machines, or are taken for one: all but those about links.
-var farParts = []string{"commands", "commands end with their context", "several users", "users of a stopped node", "files", "unknown slivers"}
+var farParts = []string{"commands", "commands end with their context", "files", "unknown slivers"}
+
+// longParts are those of long campaigns only: how users are told does not
+// depend on the way to the host.
+var longParts = []string{"several users", "users of a stopped node"}
 
 func farSubject(t *testing.T, h docker.Host) driverstest.Subject {
 	e := need(t, fullImage)
@@ -50,6 +54,9 @@ func TestTLS(t *testing.T) {
 	h := e.tlsHost()
 	for _, part := range farParts {
 		driverstest.RunPart(t, part, func(t *testing.T) driverstest.Subject { return farSubject(t, h) })
+	}
+	for _, part := range longParts {
+		driverstest.RunLong(t, part, func(t *testing.T) driverstest.Subject { return farSubject(t, h) })
 	}
 	t.Run("of another authority", func(t *testing.T) {
 		stranger := filepath.Join(t.TempDir(), "pki")
@@ -77,8 +84,11 @@ func TestTLS(t *testing.T) {
 func TestSSH(t *testing.T) {
 	e := need(t, fullImage)
 	h := startSSH(t, e)
-	for _, part := range []string{"commands", "several users", "files"} {
+	for _, part := range []string{"commands", "files"} {
 		driverstest.RunPart(t, part, func(t *testing.T) driverstest.Subject { return farSubject(t, h) })
+	}
+	for _, part := range longParts {
+		driverstest.RunLong(t, part, func(t *testing.T) driverstest.Subject { return farSubject(t, h) })
 	}
 	t.Run("another host key", func(t *testing.T) {
 		bad := h

@@ -252,8 +252,11 @@ func TestConformance(t *testing.T) {
 // a package system.
 func TestSmallImage(t *testing.T) {
 	need(t, smallImage)
-	for _, part := range []string{"life cycle", "commands", "several users", "steps", "manager restarts", "link", "interface without a link"} {
+	for _, part := range []string{"life cycle", "several users", "steps", "interface without a link"} {
 		driverstest.RunPart(t, part, func(t *testing.T) driverstest.Subject { return subject(t, smallImage) })
+	}
+	for _, part := range []string{"commands", "manager restarts", "link"} {
+		driverstest.RunLong(t, part, func(t *testing.T) driverstest.Subject { return subject(t, smallImage) })
 	}
 }
 

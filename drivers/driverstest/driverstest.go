@@ -115,6 +115,17 @@ func Run(t *testing.T, subject func(t *testing.T) Subject) {
 	}
 }
 
+// long reports whether this is a long campaign.
+func long() bool { return os.Getenv("CROFT_SOAK") != "" }
+
+// RunLong is RunPart for a part that seldom shows what others do not: it is run
+// in long campaigns.
+func RunLong(t *testing.T, name string, subject func(t *testing.T) Subject) {
+	if long() {
+		RunPart(t, name, subject)
+	}
+}
+
 // RunPart runs one part of the conformance test, for further configurations
 // of a driver that passes all of it.
 func RunPart(t *testing.T, name string, subject func(t *testing.T) Subject) {

@@ -16,10 +16,10 @@ import (
 )
 
 // KillsVariable is the environment variable with the number of times that
-// the test kills a manager; unset means a few.
+// the test kills a manager; unset means a few, or many in a long campaign.
 const KillsVariable = "CROFT_TEST_KILLS"
 
-const defaultKills = 10
+const fewKills, manyKills = 5, 50
 
 // Churn makes, connects, stops and removes nodes for ever. It writes a line
 // before each operation. It is what a Subject's Worker runs, to be killed.
@@ -58,7 +58,10 @@ func testKilled(t *testing.T, r *rig) {
 	if r.s.Worker == nil {
 		t.Skip("the driver's state does not outlive a manager that is killed")
 	}
-	kills := defaultKills
+	kills := fewKills
+	if long() {
+		kills = manyKills
+	}
 	if text := os.Getenv(KillsVariable); text != "" {
 		n, err := strconv.Atoi(text)
 		r.must(err, "read %s", KillsVariable)

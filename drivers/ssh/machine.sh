@@ -31,6 +31,11 @@ owned() {
   [ "$holder" = "$1" ] || fail "the machine is held by $holder"
 }
 
+# alone: an operation whose connection broke goes on; the next one waits for it.
+alone() {
+  exec 9>/run/croft.lock && flock -w 60 9 || fail "another operation on the machine does not end"
+}
+
 known() { getent passwd "$1" >/dev/null; }
 
 # living UID: ids of its processes that are not dead already.
@@ -335,7 +340,8 @@ stop_exec() {
 operation=$1
 shift
 case $operation in
-look | claim | start | change | close | clean) "$operation" "$@" ;;
+look) look ;;
+claim | start | change | close | clean) alone; "$operation" "$@" ;;
 stop-exec) stop_exec "$1"; rm -f "/run/croft/$1" ;;
 reboot | poweroff) (sleep 0.1; "$operation" || systemctl "$operation") >/dev/null 2>&1 </dev/null & ;;
 *) fail "no operation $operation" ;;

@@ -29,43 +29,47 @@ import (
 
 // Users become root where the machine is made anew.
 func TestConformanceReimaged(t *testing.T) {
-	for _, part := range []string{"life cycle", "several users", "link", "manager restarts"} {
-		driverstest.RunPart(t, part, func(t *testing.T) driverstest.Subject {
-			reimager := lab(t).Reimager(t)
-			s := subject(t, func(_ *sshtest.Machine, m *ssh.Machine) {
-				m.Reimage = &ssh.Reimage{Command: reimager.Command, Limit: 20 * time.Second, AtEnd: true}
-			})
-			s.Plain, s.Sudo = false, true
-			return s
+	given := func(t *testing.T) driverstest.Subject {
+		reimager := lab(t).Reimager(t)
+		s := subject(t, func(_ *sshtest.Machine, m *ssh.Machine) {
+			m.Reimage = &ssh.Reimage{Command: reimager.Command, Limit: 20 * time.Second, AtEnd: true}
 		})
+		s.Plain, s.Sudo = false, true
+		return s
 	}
+	driverstest.RunPart(t, "life cycle", given)
+	driverstest.RunPart(t, "several users", given)
+	driverstest.RunLong(t, "link", given)
+	driverstest.RunLong(t, "manager restarts", given)
 }
 
 // The manager's account need not be root.
 func TestConformanceBySudo(t *testing.T) {
-	for _, part := range []string{"life cycle", "commands", "commands end with their context", "several users"} {
-		driverstest.RunPart(t, part, func(t *testing.T) driverstest.Subject {
-			return subject(t, func(m *sshtest.Machine, d *ssh.Machine) {
-				if m.Name > "m2" {
-					return // no part needs more
+	bySudo := func(t *testing.T) driverstest.Subject {
+		return subject(t, func(m *sshtest.Machine, d *ssh.Machine) {
+			if m.Name > "m2" {
+				return // no part needs more
+			}
+			d.User = "ops"
+			t.Cleanup(m.Rebase)
+			script := `id ops >/dev/null 2>&1 && exit
+				useradd -m -p '*' -s /bin/bash ops && echo 'ops ALL=(ALL:ALL) NOPASSWD: ALL' >/etc/sudoers.d/ops &&
+				cp -r /root/.ssh /home/ops/ && chown -R ops /home/ops`
+			if out, err := m.Run(script); err != nil {
+				t.Fatalf("make the account ops: %v %s", err, out)
+			}
+			t.Cleanup(func() {
+				if out, err := m.Run("userdel -r ops 2>/dev/null; rm /etc/sudoers.d/ops"); err != nil {
+					t.Errorf("remove the account ops: %v %s", err, out)
 				}
-				d.User = "ops"
-				t.Cleanup(m.Rebase)
-				script := `id ops >/dev/null 2>&1 && exit
-					useradd -m -p '*' -s /bin/bash ops && echo 'ops ALL=(ALL:ALL) NOPASSWD: ALL' >/etc/sudoers.d/ops &&
-					cp -r /root/.ssh /home/ops/ && chown -R ops /home/ops`
-				if out, err := m.Run(script); err != nil {
-					t.Fatalf("make the account ops: %v %s", err, out)
-				}
-				t.Cleanup(func() {
-					if out, err := m.Run("userdel -r ops 2>/dev/null; rm /etc/sudoers.d/ops"); err != nil {
-						t.Errorf("remove the account ops: %v %s", err, out)
-					}
-				})
-				m.Rebase()
 			})
+			m.Rebase()
 		})
 	}
+	driverstest.RunPart(t, "life cycle", bySudo)
+	driverstest.RunPart(t, "commands end with their context", bySudo)
+	driverstest.RunLong(t, "commands", bySudo)
+	driverstest.RunLong(t, "several users", bySudo)
 }
 
 // one is a driver of one machine, and a node on it.
