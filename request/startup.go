@@ -54,7 +54,7 @@ type Step struct {
 type Install struct {
 	// URL is http, https, or file: a path in the node's image.
 	URL  string
-	Path string // the directory it is unpacked in; made if missing
+	Path string // the directory it is unpacked in, absolute or below ~ (the account's home); made if missing
 	// Content is the archive itself, if it came with the document; URL is then
 	// only its name.
 	Content []byte

@@ -30,8 +30,8 @@ func (c *compiler) install(e *etree.Element, node request.ClientID) {
 	case i.URL == "":
 		c.warn(e, "install without a url is passed over", "")
 		return
-	case !strings.HasPrefix(i.Path, "/"):
-		c.fail(e, fmt.Sprintf("install_path %q", i.Path), "it is an absolute path, such as /local")
+	case !strings.HasPrefix(i.Path, "/") && i.Path != "~" && !strings.HasPrefix(i.Path, "~/"):
+		c.fail(e, fmt.Sprintf("install_path %q", i.Path), "it is an absolute path, such as /local, or one below ~")
 		return
 	}
 	scheme, _, ok := strings.Cut(i.URL, ":")
@@ -42,7 +42,7 @@ func (c *compiler) install(e *etree.Element, node request.ClientID) {
 		c.fail(e, fmt.Sprintf("install url %q", i.URL), "it begins with http:, https: or file:")
 		return
 	}
-	c.step(e, node, "install", request.Step{Install: &i, Root: true})
+	c.step(e, node, "install", request.Step{Install: &i, Root: !strings.HasPrefix(i.Path, "~")})
 }
 
 func (c *compiler) execute(e *etree.Element, node request.ClientID) {

@@ -27,11 +27,11 @@ func TestServicesBecomeSteps(t *testing.T) {
 <install url="http://files.example.org/x.tgz" install_path="/local"/>
 </services><services>
 <execute shell="/bin/bash" command="two"/>
-<install url="/images/y.tar" install_path="/opt" file_type="tar"/>
+<install url="/images/y.tar" install_path="~/y" file_type="tar"/>
 <execute shell="sh" command=" "/>`), scope()).Request.Steps
 	want := []request.Step{
 		{Name: "a_b-install-1", Install: &request.Install{URL: "http://files.example.org/x.tgz", Path: "/local"}, Root: true},
-		{Name: "a_b-install-2", Install: &request.Install{URL: "file:///images/y.tar", Path: "/opt"}, Root: true},
+		{Name: "a_b-install-2", Install: &request.Install{URL: "file:///images/y.tar", Path: "~/y"}},
 		{Name: "a_b-execute-1", Run: &request.Run{Command: "one", Shell: "sh"}},
 		{Name: "a_b-execute-2", Run: &request.Run{Command: "two", Shell: "/bin/bash"}},
 	}

@@ -150,8 +150,8 @@ func kindOf(t request.Step, s *slivers.Step) error {
 }
 
 func checkInstall(i *request.Install) error {
-	if !strings.HasPrefix(i.Path, "/") || strings.ContainsRune(i.Path, 0) {
-		return fmt.Errorf("install path %q: want an absolute path", i.Path)
+	if !strings.HasPrefix(i.Path, "/") && i.Path != "~" && !strings.HasPrefix(i.Path, "~/") || strings.ContainsRune(i.Path, 0) {
+		return fmt.Errorf("install path %q: want an absolute path, or one below ~", i.Path)
 	}
 	if strings.ContainsRune(i.URL, 0) {
 		return fmt.Errorf("URL %q", i.URL)

@@ -302,6 +302,12 @@ func (n Node) owner(ctx context.Context, account string) (archive.Owner, error) 
 // unpackScript unpacks a plain tar from standard input into a directory.
 // Arguments: the directory, uid and gid of whom it belongs to if it is made.
 const unpackScript = `command -v tar >/dev/null || { echo "the node's image has no tar"; exit 127; } >&2
+case $1 in "~" | "~/"*)
+	while IFS=: read -r _ _ uid _ _ home _; do
+		[ "$uid" = "$2" ] && break
+	done < /etc/passwd
+	set -- "$home${1#"~"}" "$2" "$3"
+esac
 [ -d "$1" ] || { mkdir -p "$1" && chown "$2:$3" "$1"; } || exit
 exec tar -x -f - -C "$1" -p`
 
