@@ -115,6 +115,12 @@ func newBench(t testing.TB) *bench {
 	b := &bench{t: t, dir: t.TempDir(), hosts: map[urn.URN]*host{}}
 	b.open()
 	t.Cleanup(func() {
+		// Relays outlive the manager: links are taken apart, so that they end.
+		for _, l := range b.sw.Links() {
+			if err := b.sw.Disconnect(l.Sliver); err != nil {
+				t.Errorf("taking a link apart: %v", err)
+			}
+		}
 		b.sw.Close()
 		for _, h := range b.hosts {
 			h.halt()
