@@ -43,6 +43,10 @@ type backend struct {
 
 // backends are the drivers that work on this machine.
 func backends(t *testing.T) []backend {
+	// What is missing is in the list of skipped tests.
+	absent := func(driver string, why error) {
+		t.Run("driver "+driver, func(t *testing.T) { t.Skip(why) })
+	}
 	list := []backend{{
 		driver: "simulated", slices: 2, node: `<sliver_type name="sim"/>`,
 		types: "  - {name: sim, driver: simulated, cores: 1, memory: 1GiB, disk: 1GiB}\n",
@@ -51,7 +55,7 @@ func backends(t *testing.T) []backend {
 		settings: []setting{{"# simulated:", "simulated: {times: {make: 50ms, start: 50ms, stop: 20ms, users: 20ms, connect: 20ms, remove: 20ms}, faults: faults.txt}\n# simulated:"}},
 	}}
 	if os.Getuid() != 0 {
-		t.Log("SKIPPED: the drivers namespace and docker: they need root")
+		absent("namespace, ssh and docker", errors.New("they need root"))
 		return list
 	}
 	list = append(list, backend{
@@ -60,14 +64,14 @@ func backends(t *testing.T) []backend {
 		hosts: "  - {name: n1, sliver_types: [ns], cores: 64, memory: 64GiB, disk: 64GiB, shared: true}\n",
 		there: (*testbed).namespaces,
 	})
-	if lab, err := machineBackend(t); err != nil {
-		t.Logf("SKIPPED: the driver ssh: %v", err)
+	if err := sshtest.Possible(); err != nil {
+		absent("ssh", err)
 	} else {
-		list = append(list, lab)
+		list = append(list, machineBackend(t))
 	}
 	engine, err := startDocker(t)
 	if err != nil {
-		t.Logf("SKIPPED: the driver docker: %v", err)
+		absent("docker", err)
 		return list
 	}
 	return append(list, backend{
@@ -108,13 +112,10 @@ func (b *testbed) namespaces() (int, error) {
 }
 
 // machineBackend is two machines that are reached by SSH, and given out whole.
-func machineBackend(t *testing.T) (backend, error) {
-	if err := sshtest.Possible(); err != nil {
-		return backend{}, err
-	}
+func machineBackend(t *testing.T) backend {
 	lab, err := sshtest.NewLab()
 	if err != nil {
-		return backend{}, err
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
 		if err := lab.Close(); err != nil {
@@ -123,18 +124,18 @@ func machineBackend(t *testing.T) (backend, error) {
 	})
 	command, err := lab.SwitchCommand()
 	if err != nil {
-		return backend{}, err
+		t.Fatal(err)
 	}
 	var machines []*sshtest.Machine
 	hosts := ""
 	for _, name := range []string{"pc1", "pc2"} {
 		m, err := lab.Machine(name, 1)
 		if err != nil {
-			return backend{}, err
+			t.Fatal(err)
 		}
 		mac, err := m.MAC(0)
 		if err != nil {
-			return backend{}, err
+			t.Fatal(err)
 		}
 		machines = append(machines, m)
 		hosts += fmt.Sprintf("  - {name: %s, sliver_types: raw-pc, interfaces: [{name: eth1, mac: %q}], access: {address: %s, port: %d, host_keys: %q, scratch: /scratch, boot_limit: 15}}\n",
@@ -158,7 +159,7 @@ func machineBackend(t *testing.T) (backend, error) {
 			}
 			return append(list, links...)
 		},
-	}, nil
+	}
 }
 
 // engine is the address of a Docker engine.

@@ -62,7 +62,7 @@ func Possible() error {
 }
 
 // labPrefix begins the names of all labs' network namespaces; the process id
-// of the lab follows.
+// of the lab follows, and what tells the labs of one process apart.
 const labPrefix = "croft-lab-"
 
 // NewLab makes a lab without machines. Close ends it.
@@ -70,11 +70,11 @@ func NewLab() (*Lab, error) {
 	if err := removeOldLabs(); err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("", "croft-lab-*")
+	dir, err := os.MkdirTemp("", labPrefix+strconv.Itoa(os.Getpid())+"-*")
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{dir: dir, prefix: labPrefix + strconv.Itoa(os.Getpid()) + "-", machines: map[string]*Machine{}}
+	l := &Lab{dir: dir, prefix: filepath.Base(dir) + "-", machines: map[string]*Machine{}}
 	var private []byte
 	if l.Key, private, err = newKey("manager"); err == nil {
 		l.keyFile = filepath.Join(dir, "manager-key")
