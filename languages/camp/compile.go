@@ -13,7 +13,7 @@ import (
 	"croft/capacity"
 	"croft/inventory"
 	"croft/languages"
-	"croft/languages/tosca/tree"
+	"croft/languages/tree"
 	"croft/request"
 )
 

@@ -11,7 +11,7 @@ import (
 	"croft/languages"
 	"croft/languages/archive"
 	"croft/languages/camp/pdp"
-	"croft/languages/tosca/tree"
+	"croft/languages/tree"
 	"croft/request"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"croft/languages"
 	"croft/languages/tosca/model"
-	"croft/languages/tosca/tree"
 	"croft/languages/tosca/values"
+	"croft/languages/tree"
 	"croft/request"
 )
 

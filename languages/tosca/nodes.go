@@ -9,8 +9,8 @@ import (
 
 	"croft/capacity"
 	"croft/languages/tosca/model"
-	"croft/languages/tosca/tree"
 	"croft/languages/tosca/values"
+	"croft/languages/tree"
 	"croft/request"
 )
 

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"croft/languages/tosca/model"
-	"croft/languages/tosca/tree"
 	"croft/languages/tosca/values"
+	"croft/languages/tree"
 	"croft/request"
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"croft/languages/tosca/model"
-	"croft/languages/tosca/tree"
 	"croft/languages/tosca/values"
+	"croft/languages/tree"
 	"croft/request"
 )
 

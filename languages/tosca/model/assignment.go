@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"croft/languages/tosca/tree"
+	"croft/languages/tree"
 )
 
 // Assignment is a requirement assignment of a node template.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"croft/languages/tosca/tree"
+	"croft/languages/tree"
 )
 
 // Capability is the definition of a capability of a node type.

@@ -5,8 +5,8 @@ import (
 	"regexp"
 	"strings"
 
-	"croft/languages/tosca/tree"
 	"croft/languages/tosca/values"
+	"croft/languages/tree"
 )
 
 // clauses checks that validation clauses hold for a value.

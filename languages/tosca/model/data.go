@@ -4,8 +4,8 @@ import (
 	"math"
 	"strings"
 
-	"croft/languages/tosca/tree"
 	"croft/languages/tosca/values"
+	"croft/languages/tree"
 )
 
 // primitives makes the built-in data types (csd05, 5.4).

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"croft/languages/tosca/tree"
 	"croft/languages/tosca/values"
+	"croft/languages/tree"
 )
 
 // call is a function call as it is written.

@@ -1,8 +1,8 @@
 package model
 
 import (
-	"croft/languages/tosca/tree"
 	"croft/languages/tosca/values"
+	"croft/languages/tree"
 )
 
 // fulfil finds the targets of requirements in the template: those that are

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"croft/languages/tosca/tree"
 	"croft/languages/tosca/values"
+	"croft/languages/tree"
 )
 
 // Function is a function that a file defines by its signatures (csd05,

@@ -7,7 +7,7 @@ import (
 	"croft/languages/tosca/csar"
 	"croft/languages/tosca/model"
 	"croft/languages/tosca/profiles"
-	"croft/languages/tosca/tree"
+	"croft/languages/tree"
 )
 
 // fuzzLimits keep single inputs quick.

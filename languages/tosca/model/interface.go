@@ -1,7 +1,7 @@
 package model
 
 import (
-	"croft/languages/tosca/tree"
+	"croft/languages/tree"
 )
 
 // Interface is the definition of an interface of a node or relationship type.

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"croft/languages/tosca/tree"
 	"croft/languages/tosca/values"
+	"croft/languages/tree"
 )
 
 // want is what stands under a keyname, before its meaning is looked at.

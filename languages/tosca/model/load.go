@@ -12,7 +12,7 @@ import (
 	"path"
 	"strings"
 
-	"croft/languages/tosca/tree"
+	"croft/languages/tree"
 )
 
 // Files are where TOSCA files and what they import are read from: an archive,

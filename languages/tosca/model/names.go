@@ -3,7 +3,7 @@ package model
 import (
 	"strings"
 
-	"croft/languages/tosca/tree"
+	"croft/languages/tree"
 )
 
 // SimpleProfile is the built-in profile that 1.x files see without importing

@@ -1,7 +1,7 @@
 package model
 
 import (
-	"croft/languages/tosca/tree"
+	"croft/languages/tree"
 )
 
 // assignInterfaces reads interface assignments. Ones that the type has not are

@@ -3,7 +3,7 @@ package model
 import (
 	"fmt"
 
-	"croft/languages/tosca/tree"
+	"croft/languages/tree"
 )
 
 // place is an entity that a path leads to, and which of its nodes.

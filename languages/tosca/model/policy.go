@@ -3,7 +3,7 @@ package model
 import (
 	"strings"
 
-	"croft/languages/tosca/tree"
+	"croft/languages/tree"
 )
 
 // Group is a group of nodes.

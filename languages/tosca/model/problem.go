@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"croft/languages/tosca/tree"
+	"croft/languages/tree"
 )
 
 // Problem is something to tell the author of a file.

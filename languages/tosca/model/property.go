@@ -1,7 +1,7 @@
 package model
 
 import (
-	"croft/languages/tosca/tree"
+	"croft/languages/tree"
 )
 
 // Property is the definition of a property, an attribute or a parameter.

@@ -4,7 +4,7 @@ import (
 	"path"
 	"strings"
 
-	"croft/languages/tosca/tree"
+	"croft/languages/tree"
 )
 
 // InputValue is the value of an input: given, or its default.

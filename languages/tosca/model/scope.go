@@ -3,8 +3,8 @@ package model
 import (
 	"slices"
 
-	"croft/languages/tosca/tree"
 	"croft/languages/tosca/values"
+	"croft/languages/tree"
 )
 
 // scope is where an expression stands: what SELF is, which inputs there are.

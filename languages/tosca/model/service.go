@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"croft/languages/tosca/tree"
 	"croft/languages/tosca/values"
+	"croft/languages/tree"
 )
 
 // Service is a service template, resolved: values computed as far as they are

@@ -1,7 +1,7 @@
 package model
 
 import (
-	"croft/languages/tosca/tree"
+	"croft/languages/tree"
 )
 
 // Substitution says which node type a service template can stand for.

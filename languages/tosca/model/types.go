@@ -1,8 +1,8 @@
 package model
 
 import (
-	"croft/languages/tosca/tree"
 	"croft/languages/tosca/values"
+	"croft/languages/tree"
 )
 
 // Named is a map that keeps the order of its names.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"croft/languages/tosca/tree"
 	"croft/languages/tosca/values"
+	"croft/languages/tree"
 )
 
 // teller is told what is wrong with a value; nil: nobody is.

@@ -1,6 +1,6 @@
 // Package tree reads YAML into a tree that knows where everything stands. It
-// resolves plain scalars as the core schema of YAML 1.2 does, because TOSCA
-// converts nothing: what is no, 1 or 1.0 makes a difference.
+// resolves plain scalars as the core schema of YAML 1.2 does: to TOSCA, which
+// converts nothing, it makes a difference what is no, 1 or 1.0.
 package tree
 
 import (
