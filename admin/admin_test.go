@@ -1,9 +1,6 @@
 package admin_test
 
 import (
-	"bytes"
-	"context"
-	"crypto/rand"
 	"errors"
 	"log/slog"
 	"net"
@@ -12,23 +9,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"croft/admin"
-	"croft/aggregate"
+	"croft/aggregate/aggregatetest"
+	"croft/aggregate/aggregatetest/surroundings"
 	"croft/am/wire"
-	"croft/drivers"
-	"croft/drivers/simulated"
-	"croft/inventory"
-	"croft/languages"
-	"croft/mapping"
 	"croft/request"
-	"croft/rspec"
 	"croft/slivers"
-	"croft/slivers/sqlite"
 	"croft/urn"
 )
 
@@ -38,14 +28,6 @@ sliver_types: [{name: simulated, driver: simulated, cores: 1, memory: 1GiB, disk
 hosts: [{name: host1, sliver_types: [simulated], cores: 4, memory: 4GiB, disk: 40GiB, shared: true}]
 `
 
-// closedEntrances lets nobody in.
-type closedEntrances struct{}
-
-func (closedEntrances) Open(context.Context, urn.URN, int, func(context.Context) (net.Conn, error)) (slivers.Login, error) {
-	return slivers.Login{}, errors.New("nobody can log in")
-}
-func (closedEntrances) Close(urn.URN) {}
-
 // door is a service whose operator's socket is open.
 type door struct {
 	*testing.T
@@ -53,50 +35,16 @@ type door struct {
 	socket string
 	store  slivers.Store
 	server *admin.Server
-	log    *lockedBuffer
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
+	log    *surroundings.Log
 }
 
 func newDoor(t *testing.T, socket string) *door {
 	t.Helper()
-	d := &door{T: t, socket: socket, log: new(lockedBuffer)}
+	d := &door{T: t, socket: socket, log: new(surroundings.Log)}
 	log := slog.New(slog.NewTextHandler(d.log, nil))
-	driver, err := simulated.New(simulated.Config{Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d.store, err = sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "croft.db"), time.Now); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { d.store.Close() })
-	snapshot, err := inventory.Parse([]byte(testInventory), "inventory.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	service := aggregate.New(aggregate.Config{
-		Inventory: func() *inventory.Snapshot { return snapshot }, Languages: languages.Set{rspec.Language{}}, Mapper: new(mapping.Optimizer),
-		Store: d.store, Drivers: map[string]drivers.Driver{"simulated": driver}, Entrances: closedEntrances{},
-		Leases: aggregate.Leases{Allocated: time.Hour, AllocatedMax: time.Hour, Provisioned: time.Hour, ProvisionedMax: time.Hour},
-		Clock:  time.Now, Random: rand.Reader, Log: log,
-	})
-	t.Cleanup(service.Close)
-	d.server = &admin.Server{Service: service, Log: log, Clock: time.Now}
+	service := aggregatetest.New(t, aggregatetest.Config{Inventory: testInventory, Log: log})
+	d.store = service.Store
+	d.server = &admin.Server{Service: service.Service, Log: log, Clock: time.Now}
 	stop, err := d.server.Listen(socket)
 	if err != nil {
 		t.Fatal(err)

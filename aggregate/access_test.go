@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"croft/aggregate/aggregatetest/surroundings"
 	"croft/credentials"
 	"croft/request"
 	"croft/slivers"
@@ -32,7 +33,7 @@ func TestKeysLeadToTheirNodes(t *testing.T) {
 	ctx := context.Background()
 	p, one := b.principal("alice", "one")
 	q, two := b.principal("alice", "two")
-	key, other := strings.TrimSpace(newKey(t)), strings.TrimSpace(newKey(t))
+	key, other := surroundings.NewKey(t), surroundings.NewKey(t)
 	alice := urn.MustParse("urn:publicid:IDN+example.org+user+alice")
 	bob := urn.MustParse("urn:publicid:IDN+example.org+user+bob")
 	states := b.up(p, one, twoNodes, request.User{URN: alice, Keys: []string{key + " alice@laptop"}}, request.User{URN: bob, Keys: []string{other}})
@@ -43,7 +44,7 @@ func TestKeysLeadToTheirNodes(t *testing.T) {
 	if who, err := b.Members(ctx, other); err != nil || len(who) != 1 || !who[0].Equal(bob) {
 		t.Errorf("the other key is of %v, %v", who, err)
 	}
-	if who, err := b.Members(ctx, strings.TrimSpace(newKey(t))); err != nil || len(who) != 0 {
+	if who, err := b.Members(ctx, surroundings.NewKey(t)); err != nil || len(who) != 0 {
 		t.Errorf("a key that nobody gave is of %v, %v", who, err)
 	}
 	names, err := b.Reachable(ctx, key)
@@ -144,7 +145,7 @@ func TestVisitsAreCut(t *testing.T) {
 			return err
 		}, errGone},
 		{"key taken away", func(b *bed, p *credentials.Principal, slice urn.URN) error {
-			_, err := b.Act(context.Background(), p, Target{Slice: slice}, UpdateUsers, ActOptions{Users: []request.User{{URN: alice, Keys: []string{newKey(b.t)}}}})
+			_, err := b.Act(context.Background(), p, Target{Slice: slice}, UpdateUsers, ActOptions{Users: []request.User{{URN: alice, Keys: []string{surroundings.NewKey(b.t)}}}})
 			return err
 		}, errKeyGone},
 		{"the service ends", func(b *bed, _ *credentials.Principal, _ urn.URN) error {
@@ -155,7 +156,7 @@ func TestVisitsAreCut(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			b := newBed(t)
 			p, slice := b.principal("alice", "cut")
-			key := strings.TrimSpace(newKey(t))
+			key := surroundings.NewKey(t)
 			b.up(p, slice, twoNodes, request.User{URN: alice, Keys: []string{key}})
 			v, err := b.Reach(context.Background(), key, "a.cut", 22)
 			if err != nil {
@@ -185,14 +186,14 @@ func TestVisitsSurviveOtherChanges(t *testing.T) {
 	b := newBed(t)
 	alice := urn.MustParse("urn:publicid:IDN+example.org+user+alice")
 	p, slice := b.principal("alice", "stays")
-	key := strings.TrimSpace(newKey(t))
+	key := surroundings.NewKey(t)
 	b.up(p, slice, twoNodes, request.User{URN: alice, Keys: []string{key}})
 	v, err := b.Reach(context.Background(), key, "a.stays", 22)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer v.Leave()
-	_, err = b.Act(context.Background(), p, Target{Slice: slice}, UpdateUsers, ActOptions{Users: []request.User{{URN: alice, Keys: []string{key, newKey(t)}}}})
+	_, err = b.Act(context.Background(), p, Target{Slice: slice}, UpdateUsers, ActOptions{Users: []request.User{{URN: alice, Keys: []string{key, surroundings.NewKey(t)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"croft/aggregate/aggregatetest/surroundings"
 	"croft/drivers/simulated"
 	"croft/request"
 	"croft/slivers"
@@ -32,8 +33,8 @@ func TestLifeCycle(t *testing.T) {
 	if want := b.clock.Now().Add(10 * time.Minute); !a.Slivers[0].Expires.Equal(want) {
 		t.Errorf("allocated until %s, want %s", a.Slivers[0].Expires, want)
 	}
-	alice := request.User{URN: urn.MustParse("urn:publicid:IDN+example.org+user+alice"), Keys: []string{newKey(t)}}
-	root := request.User{URN: urn.MustParse("urn:publicid:IDN+other.org+user+root"), Keys: []string{newKey(t)}}
+	alice := request.User{URN: urn.MustParse("urn:publicid:IDN+example.org+user+alice"), Keys: []string{surroundings.NewKey(t)}}
+	root := request.User{URN: urn.MustParse("urn:publicid:IDN+other.org+user+root"), Keys: []string{surroundings.NewKey(t)}}
 	d, err := b.Provision(ctx, p, whole, ProvisionOptions{Users: []request.User{alice, root}, Version: geni3})
 	if err != nil {
 		t.Fatal(err)
@@ -506,7 +507,7 @@ func TestTheLastHostIsGivenOnce(t *testing.T) {
 }
 
 func TestUsers(t *testing.T) {
-	key := newKey(t)
+	key := surroundings.NewKey(t)
 	alice := urn.MustParse("urn:publicid:IDN+example.org+user+alice")
 	clean, err := cleanUsers([]request.User{{URN: alice, Keys: []string{`command="rm -rf /" ` + key, key, "  " + key + "\n"}}})
 	if err != nil || len(clean) != 1 || len(clean[0].Keys) != 1 || strings.Contains(clean[0].Keys[0], "command") {

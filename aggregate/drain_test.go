@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"croft/aggregate/aggregatetest/surroundings"
 	"croft/drivers"
 	"croft/drivers/simulated"
 	"croft/inventory"
@@ -145,7 +146,7 @@ func TestFreeByForce(t *testing.T) {
 	if err != nil || len(silent) != 0 || len(list) != 3 || list[0].What != "unknown to the store" {
 		t.Errorf("compared: %+v, %v, %v", list, silent, err)
 	}
-	b.Drivers["simulated"] = reachable{b.driver}
+	b.Drivers["simulated"] = surroundings.Reachable{Driver: b.driver}
 	if err := b.mending.run(ctx, false); err != nil {
 		t.Fatal(err)
 	}

@@ -1,23 +1,17 @@
 package aggregate
 
 import (
-	"bytes"
 	"context"
-	"crypto/ed25519"
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
-	"golang.org/x/crypto/ssh"
-
+	"croft/aggregate/aggregatetest/surroundings"
 	"croft/credentials"
 	"croft/drivers"
 	"croft/drivers/namespace"
@@ -30,7 +24,6 @@ import (
 	"croft/request"
 	"croft/rspec"
 	"croft/slivers"
-	"croft/slivers/sqlite"
 	"croft/urn"
 )
 
@@ -58,58 +51,6 @@ hosts:
     shared: true
     exclusive: true
 `
-
-// testClock is a clock that stands still until it is moved.
-type testClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *testClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *testClock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
-// reachable is the simulated driver for tests of the ways in to nodes.
-type reachable struct{ *simulated.Driver }
-
-func (reachable) TakesLogins() bool { return true }
-
-// noEntrances gives every node a port and listens nowhere.
-type noEntrances struct {
-	mu   sync.Mutex
-	next int
-	open map[urn.URN]slivers.Login
-	dial map[urn.URN]func(context.Context) (net.Conn, error)
-}
-
-func (e *noEntrances) Open(_ context.Context, node urn.URN, port int, dial func(context.Context) (net.Conn, error)) (slivers.Login, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if l, ok := e.open[node.Canonical()]; ok {
-		return l, nil
-	}
-	if port == 0 {
-		e.next++
-		port = 22000 + e.next
-	}
-	l := slivers.Login{Host: "127.0.0.1", Port: port}
-	e.open[node.Canonical()], e.dial[node.Canonical()] = l, dial
-	return l, nil
-}
-
-func (e *noEntrances) Close(node urn.URN) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.open, node.Canonical())
-}
 
 // shared is the federation of all tests: its many keys take a while to make.
 var shared struct {
@@ -140,13 +81,13 @@ func TestMain(m *testing.M) {
 type bed struct {
 	t          *testing.T
 	dir        string
-	clock      *testClock
+	clock      *surroundings.Clock
 	federation *federation.Federation
 	verifier   *credentials.Verifier
 	trust      *credentials.Trust
 	store      slivers.Store
 	driver     *simulated.Driver
-	entrances  *noEntrances
+	entrances  *surroundings.Entrances
 	inventory  string
 	languages  languages.Set
 	drivers    map[string]drivers.Driver
@@ -163,9 +104,8 @@ func newBed(t *testing.T) *bed {
 // newStoppedBed makes a bed whose service is still to be started.
 func newStoppedBed(t *testing.T) *bed {
 	t.Helper()
-	b := &bed{t: t, federation: shared.federation, dir: shared.dir, clock: &testClock{now: time.Now().Truncate(time.Second)},
-		entrances: &noEntrances{open: map[urn.URN]slivers.Login{}, dial: map[urn.URN]func(context.Context) (net.Conn, error){}},
-		inventory: testInventory, languages: languages.Set{rspec.Language{}}}
+	b := &bed{t: t, federation: shared.federation, dir: shared.dir, clock: surroundings.StandingClock(time.Now().Truncate(time.Second)),
+		entrances: new(surroundings.Entrances), inventory: testInventory, languages: languages.Set{rspec.Language{}}}
 	var err error
 	if b.trust, err = credentials.OpenTrust(filepath.Join(b.dir, "trusted"), credentials.TrustOptions{Now: b.clock.Now}); err != nil {
 		t.Fatal(err)
@@ -174,11 +114,8 @@ func newStoppedBed(t *testing.T) *bed {
 	if b.driver, err = simulated.New(simulated.Config{Now: b.clock.Now}); err != nil {
 		t.Fatal(err)
 	}
-	if b.store, err = sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "croft.db"), b.clock.Now); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.store.Close() })
-	b.drivers = map[string]drivers.Driver{"simulated": reachable{b.driver}}
+	b.store = surroundings.OpenStore(t, b.clock.Now)
+	b.drivers = map[string]drivers.Driver{"simulated": surroundings.Reachable{Driver: b.driver}}
 	return b
 }
 
@@ -189,12 +126,12 @@ func (b *bed) start() {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	var logged bytes.Buffer
+	var logged surroundings.Log
 	b.Service = New(Config{
 		Inventory: func() *inventory.Snapshot { return snapshot }, Languages: b.languages, Mapper: new(mapping.Optimizer),
 		Store: b.store, Drivers: b.drivers, Entrances: b.entrances,
 		Leases: Leases{Allocated: 10 * time.Minute, AllocatedMax: 2 * time.Hour, Provisioned: 24 * time.Hour, ProvisionedMax: 7 * 24 * time.Hour},
-		Clock:  b.clock.Now, Random: rand.Reader, Log: slog.New(slog.NewTextHandler(&lockedWriter{w: &logged}, nil)),
+		Clock:  b.clock.Now, Random: rand.Reader, Log: slog.New(slog.NewTextHandler(&logged, nil)),
 	})
 	service := b.Service
 	b.t.Cleanup(func() {
@@ -206,17 +143,6 @@ func (b *bed) start() {
 	if err := b.Start(context.Background()); err != nil {
 		b.t.Fatal(err)
 	}
-}
-
-type lockedWriter struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (l *lockedWriter) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.w.Write(p)
 }
 
 // principal is a member of the federation with a credential for a slice.
@@ -306,18 +232,4 @@ func wantKind(t *testing.T, what string, err error, want Kind) {
 	if !errors.As(err, &e) || e.Kind != want {
 		t.Errorf("%s: %v, want an error of kind %d", what, err, want)
 	}
-}
-
-// newKey makes a public key as a caller sends it.
-func newKey(t *testing.T) string {
-	t.Helper()
-	public, _, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := ssh.NewPublicKey(public)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(ssh.MarshalAuthorizedKey(key))
 }

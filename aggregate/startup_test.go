@@ -263,7 +263,7 @@ func TestStartupGraphAcrossNodes(t *testing.T) {
 	}
 	// The published port leads to the server in the node.
 	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return b.entrances.dial[portName(nodes["a"].URN, 8000).Canonical()](ctx)
+		return b.entrances.Dial(ctx, portName(nodes["a"].URN, 8000))
 	}, DisableKeepAlives: true}}
 	reply, err := client.Get("http://node/site.tar")
 	if err != nil {

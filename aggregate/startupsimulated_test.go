@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"croft/aggregate/aggregatetest/surroundings"
 	"croft/drivers"
 	"croft/languages"
 	"croft/request"
@@ -73,7 +74,7 @@ func TestStepsWaitForProvision(t *testing.T) {
 func TestAllocateRefusesWrongGraphs(t *testing.T) {
 	badUser, badKey := simulatedNode("a"), simulatedNode("a")
 	badUser.Users = []request.User{{Login: "ok", Keys: []string{"no key"}}}
-	badKey.Users = []request.User{{Login: "ok", Keys: []string{newKey(t) + " x\nssh-rsa y"}}}
+	badKey.Users = []request.User{{Login: "ok", Keys: []string{surroundings.NewKey(t) + " x\nssh-rsa y"}}}
 	b := newPretendingBed(t, canned{
 		"circle": {Nodes: []request.Node{simulatedNode("a")}, Steps: []request.Step{run("a", "x", "true", "y"), run("a", "y", "true", "x")}},
 		"nobody": {Nodes: []request.Node{simulatedNode("a")}, Steps: []request.Step{run("c", "x", "true")}},
@@ -106,7 +107,7 @@ func TestAllocateRefusesWrongGraphs(t *testing.T) {
 // that are wished for.
 func TestUsersOfDocuments(t *testing.T) {
 	n := simulatedNode("a")
-	key, other := newKey(t), newKey(t)
+	key, other := surroundings.NewKey(t), surroundings.NewKey(t)
 	p0 := request.User{Login: "ubuntu", Keys: []string{key}}
 	n.Users = []request.User{p0, {Login: "root", Keys: []string{other}}}
 	b := newPretendingBed(t, canned{"doc": {Nodes: []request.Node{n}}})

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"croft/aggregate/aggregatetest/surroundings"
 )
 
 // wantColons fails the test when a reply has a member of version 3, or one of
@@ -56,7 +58,7 @@ func TestLifeCycleFAA(t *testing.T) {
 	if manifest, _ := allocated[":rspec"].(string); !strings.Contains(manifest, `type="manifest"`) {
 		t.Errorf("Allocate: %v", allocated)
 	}
-	users := []any{m{"urn": "urn:publicid:IDN+example.org+user+alice", "keys": []any{newKey(t)}}}
+	users := []any{m{"urn": "urn:publicid:IDN+example.org+user+alice", "keys": []any{surroundings.NewKey(t)}}}
 	provisioned := do("Provision", []any{slice}, creds, geni3, m{":users": users}).(m)
 	if manifest, _ := provisioned[":rspec"].(string); !strings.Contains(manifest, `username="alice"`) {
 		t.Errorf("Provision: the manifest has no login for alice: %v", provisioned)
@@ -68,7 +70,7 @@ func TestLifeCycleFAA(t *testing.T) {
 	if s := sliverList(t, status)[0]; status[":urn"] != slice || s[":operational_status"] != ":ready" || s[":allocation_status"] != ":provisioned" || s[":error"] != "" {
 		t.Errorf("Status: %v", status)
 	}
-	do("PerformOperationalAction", []any{slice}, creds, ":update_users", m{":users": []any{m{":urn": "urn:publicid:IDN+example.org+user+bob", ":keys": []any{newKey(t)}}}})
+	do("PerformOperationalAction", []any{slice}, creds, ":update_users", m{":users": []any{m{":urn": "urn:publicid:IDN+example.org+user+bob", ":keys": []any{surroundings.NewKey(t)}}}})
 	do("PerformOperationalAction", []any{slice}, creds, ":updating_users_cancel", m{})
 	described := do("Describe", []any{slice}, creds, geni3, m{":compressed": false}).(m)
 	if described[":urn"] != slice || len(sliverList(t, described)) != 1 {

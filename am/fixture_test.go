@@ -1,10 +1,7 @@
 package am_test
 
 import (
-	"bytes"
 	"context"
-	"crypto/ed25519"
-	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"net"
@@ -16,21 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/crypto/ssh"
-
 	"croft/aggregate"
+	"croft/aggregate/aggregatetest"
+	"croft/aggregate/aggregatetest/surroundings"
 	"croft/am"
 	"croft/credentials"
-	"croft/drivers"
 	"croft/drivers/simulated"
 	"croft/federation"
 	"croft/internal/openssl"
-	"croft/inventory"
-	"croft/languages"
-	"croft/mapping"
-	"croft/rspec"
-	"croft/slivers"
-	"croft/slivers/sqlite"
 	"croft/urn"
 	"croft/xmlrpc"
 )
@@ -62,50 +52,6 @@ hosts:
 
 // patience is how long anything may take here before a test gives up.
 const patience = time.Minute
-
-// clock is one that goes, and can be moved ahead.
-type clock struct {
-	mu    sync.Mutex
-	ahead time.Duration
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return time.Now().Add(c.ahead)
-}
-
-func (c *clock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.ahead += d
-}
-
-// entrances gives every node a port and listens nowhere.
-type entrances struct {
-	mu   sync.Mutex
-	open map[urn.URN]slivers.Login
-}
-
-func (e *entrances) Open(_ context.Context, node urn.URN, port int, _ func(context.Context) (net.Conn, error)) (slivers.Login, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if l, ok := e.open[node.Canonical()]; ok {
-		return l, nil
-	}
-	if port == 0 {
-		port = 22000 + len(e.open)
-	}
-	l := slivers.Login{Host: "127.0.0.1", Port: port}
-	e.open[node.Canonical()] = l
-	return l, nil
-}
-
-func (e *entrances) Close(node urn.URN) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.open, node.Canonical())
-}
 
 // shared is the federation of all tests: its keys take a while to make.
 var shared struct {
@@ -140,10 +86,10 @@ func TestMain(m *testing.M) {
 type bed struct {
 	testing.TB
 	*aggregate.Service
-	clock   *clock
+	clock   *surroundings.Clock
 	address string // host:port of the listener
 	front   string // URL of the listener for a reverse proxy, and its header
-	log     lockedBuffer
+	log     surroundings.Log
 }
 
 const frontHeader = "X-Client-Cert"
@@ -157,41 +103,20 @@ type settings struct {
 
 func newBed(t testing.TB, s settings) *bed {
 	t.Helper()
-	b := &bed{TB: t, clock: &clock{}}
+	b := &bed{TB: t, clock: surroundings.GoingClock()}
 	log := slog.New(slog.NewTextHandler(&b.log, nil))
 	trust, err := credentials.OpenTrust(filepath.Join(shared.dir, "trusted"), credentials.TrustOptions{Now: b.clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.operations.Now = b.clock.Now
-	driver, err := simulated.New(s.operations)
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := sqlite.Open(context.Background(), filepath.Join(t.TempDir(), "croft.db"), b.clock.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	snapshot, err := inventory.Parse([]byte(testInventory), "inventory.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.Service = aggregate.New(aggregate.Config{
-		Inventory: func() *inventory.Snapshot { return snapshot }, Languages: languages.Set{rspec.Language{}}, Mapper: new(mapping.Optimizer),
-		Store: store, Drivers: map[string]drivers.Driver{"simulated": loginDriver{driver}}, Entrances: &entrances{open: map[urn.URN]slivers.Login{}},
-		Leases: aggregate.Leases{Allocated: 10 * time.Minute, AllocatedMax: 2 * time.Hour, Provisioned: 24 * time.Hour, ProvisionedMax: 7 * 24 * time.Hour},
-		Clock:  b.clock.Now, Random: rand.Reader, Log: log,
-	})
 	t.Cleanup(func() {
-		b.Service.Close()
 		if t.Failed() {
 			t.Logf("the server logged:\n%s", b.log.String())
 		}
 	})
-	if err := b.Service.Start(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	b.Service = aggregatetest.New(t, aggregatetest.Config{
+		Inventory: testInventory, Simulated: s.operations, Entrances: new(surroundings.Entrances), Clock: b.clock.Now, Log: log,
+	}).Service
 	if s.concurrentCalls == 0 {
 		s.concurrentCalls = 64
 	}
@@ -226,36 +151,6 @@ func (b *bed) serve(l net.Listener, h http.Handler) {
 	go s.Serve(l)
 	b.Cleanup(func() { s.Close() })
 }
-
-// lockedBuffer is a log that can be read while it is written.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-func (l *lockedBuffer) Reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.b.Reset()
-}
-
-// loginDriver is a simulated driver whose nodes seem to take logins, so that
-// manifests tell of them.
-type loginDriver struct{ *simulated.Driver }
-
-func (loginDriver) TakesLogins() bool { return true }
 
 // read reads a file of the federation.
 func read(t testing.TB, name string) []byte {
@@ -431,20 +326,6 @@ func nodes(names ...string) string {
 	}
 	s.WriteString("</rspec>")
 	return s.String()
-}
-
-// newKey makes a public key as a caller sends it.
-func newKey(t testing.TB) string {
-	t.Helper()
-	public, _, err := ed25519.GenerateKey(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := ssh.NewPublicKey(public)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
 // sliverList reads geni_slivers, or the list that some calls return.

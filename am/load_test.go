@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"croft/aggregate/aggregatetest/surroundings"
 	"croft/am"
 	"croft/drivers/simulated"
 )
@@ -165,7 +166,7 @@ func TestAudit(t *testing.T) {
 	b := newBed(t, settings{})
 	u := b.as("alice", "/am/3.0")
 	slice, creds := u.slice("audit")
-	key := newKey(t)
+	key := surroundings.NewKey(t)
 	users := m{"geni_users": []any{m{"urn": "urn:publicid:IDN+example.org+user+alice", "keys": []any{key}}}}
 	u.want(0, "GetVersion")
 	u.want(0, "ListResources", u.userCredentials(), options())

@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"croft/aggregate/aggregatetest/surroundings"
 )
 
 const nginxConf = `
@@ -94,7 +96,7 @@ func TestReverseProxies(t *testing.T) {
 			address := l.Addr().String()
 			l.Close()
 			cmd := run(b, dir, address)
-			var said lockedBuffer
+			var said surroundings.Log
 			cmd.Stdout, cmd.Stderr = &said, &said
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"croft/aggregate/aggregatetest/surroundings"
 	"croft/internal/openssl"
 	"croft/xmlrpc"
 )
@@ -37,7 +38,7 @@ func TestReplay(t *testing.T) {
 			slice, creds := u.slice(fmt.Sprintf("replay%d", i))
 			values := map[string]string{
 				"host": b.address, "slice": slice, "credential": creds[0].(string), "user-credential": u.userCredentials()[0].(string),
-				"rspec": nodes("a", "b"), "key": newKey(t), "tomorrow": time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339),
+				"rspec": nodes("a", "b"), "key": surroundings.NewKey(t), "tomorrow": time.Now().Add(24 * time.Hour).UTC().Format(time.RFC3339),
 			}
 			files, err := filepath.Glob(filepath.Join(folder, "*.http"))
 			if err != nil || len(files) == 0 {

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"croft/aggregate/aggregatetest/surroundings"
 )
 
 // await2 waits until a slice has a status, by version 2.
@@ -28,7 +30,7 @@ func TestLifeCycle2(t *testing.T) {
 	u := newBed(t, settings{}).as("alice", "/am/2.0")
 	slice, creds := u.slice("life2")
 	in := func(d time.Duration) string { return u.clock.Now().Add(d).UTC().Format(time.RFC3339) }
-	users := []any{m{"urn": "urn:publicid:IDN+example.org+user+alice", "keys": []any{newKey(t)}}}
+	users := []any{m{"urn": "urn:publicid:IDN+example.org+user+alice", "keys": []any{surroundings.NewKey(t)}}}
 
 	u.want(12, "SliverStatus", slice, creds, m{})
 	if empty, _ := u.want(0, "ListResources", creds, options(m{"geni_slice_urn": slice})).value.(string); !strings.Contains(empty, `type="manifest"`) || strings.Contains(empty, "<node") {
@@ -122,7 +124,7 @@ func TestUsers2(t *testing.T) {
 	t.Parallel()
 	u := newBed(t, settings{}).as("alice", "/am/2.0")
 	slice, creds := u.slice("users2")
-	key, alice := newKey(t), "urn:publicid:IDN+example.org+user+alice"
+	key, alice := surroundings.NewKey(t), "urn:publicid:IDN+example.org+user+alice"
 	for _, test := range []struct {
 		name  string
 		users []any

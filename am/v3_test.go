@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"croft/aggregate/aggregatetest/surroundings"
 	"croft/urn"
 )
 
@@ -30,7 +31,7 @@ func TestLifeCycle3(t *testing.T) {
 		wantMembers(t, "Allocate", s, "geni_allocation_status", "geni_expires", "geni_sliver_urn")
 		wantSoon(t, s, 20*time.Minute, u.clock.Now())
 	}
-	key := newKey(t)
+	key := surroundings.NewKey(t)
 	provisioned := u.want(0, "Provision", []any{slice}, creds, options(m{"geni_users": []any{m{"urn": "urn:publicid:IDN+example.org+user+alice", "keys": []any{key}}}}))
 	for _, s := range sliverList(t, provisioned.value) {
 		wantMembers(t, "Provision", s, "geni_allocation_status", "geni_expires", "geni_sliver_urn", "geni_operational_status")
@@ -105,7 +106,7 @@ func TestOptions3(t *testing.T) {
 	u := newBed(t, settings{}).as("alice", "/am/3.0")
 	slice, creds := u.slice("options")
 	u.want(0, "Allocate", slice, creds, nodes("a"), m{"no_such_option": []any{1, "x"}, "x:other": true})
-	key := newKey(t)
+	key := surroundings.NewKey(t)
 	alice := "urn:publicid:IDN+example.org+user+alice"
 	for _, test := range []struct {
 		name    string
@@ -142,12 +143,12 @@ func TestOptions3(t *testing.T) {
 	}{
 		{"no users", options(), 0},
 		{"no keys", user([]any{}), 0},
-		{"a list", user([]any{key, newKey(t)}), 0},
+		{"a list", user([]any{key, surroundings.NewKey(t)}), 0},
 		{"one string", user(key), 0},
-		{"one string with lines", user("# keys\n" + key + "\n\n" + newKey(t) + "\n"), 0},
+		{"one string with lines", user("# keys\n" + key + "\n\n" + surroundings.NewKey(t) + "\n"), 0},
 		{"structs", user([]any{m{"type": "ssh", "key": key}}), 0},
 		{"with a comment", user([]any{key + " alice@home"}), 0},
-		{"two users", options(m{"geni_users": []any{m{"urn": alice, "keys": []any{key}}, m{"urn": "urn:publicid:IDN+example.org+user+bob", "keys": []any{newKey(t)}}}}), 0},
+		{"two users", options(m{"geni_users": []any{m{"urn": alice, "keys": []any{key}}, m{"urn": "urn:publicid:IDN+example.org+user+bob", "keys": []any{surroundings.NewKey(t)}}}}), 0},
 		{"members that are not known", options(m{"geni_users": []any{m{"urn": alice, "keys": []any{key}, "login": "alice"}}}), 0},
 		{"no key", user([]any{"ssh-rsa nonsense"}), 1},
 		{"a number", user([]any{7}), 1},
@@ -304,7 +305,7 @@ func TestActions(t *testing.T) {
 	t.Parallel()
 	u := newBed(t, settings{}).as("alice", "/am/3.0")
 	slice, creds := u.slice("acts")
-	users := m{"geni_users": []any{m{"urn": "urn:publicid:IDN+example.org+user+bob", "keys": []any{newKey(t)}}}}
+	users := m{"geni_users": []any{m{"urn": "urn:publicid:IDN+example.org+user+bob", "keys": []any{surroundings.NewKey(t)}}}}
 	u.want(0, "Allocate", slice, creds, nodes("a"), m{})
 	u.want(13, "PerformOperationalAction", []any{slice}, creds, "geni_start", m{})
 	u.want(0, "Provision", []any{slice}, creds, options())

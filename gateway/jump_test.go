@@ -20,6 +20,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"croft/aggregate"
+	"croft/aggregate/aggregatetest/surroundings"
 	"croft/gateway"
 	"croft/urn"
 )
@@ -76,23 +77,6 @@ func (d *directory) cut(why string) {
 	}
 }
 
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 func signer(t *testing.T) ssh.Signer {
 	t.Helper()
 	_, private, err := ed25519.GenerateKey(rand.Reader)
@@ -112,14 +96,14 @@ type host struct {
 	address string
 	key     ssh.Signer // that opens the node
 	show    ssh.PublicKey
-	log     *lockedBuffer
+	log     *surroundings.Log
 	stop    func()
 }
 
 func newHost(t *testing.T) *host {
 	t.Helper()
 	key := signer(t)
-	h := &host{key: key, log: new(lockedBuffer), directory: &directory{t: t, open: true, dial: node(t, "node"),
+	h := &host{key: key, log: new(surroundings.Log), directory: &directory{t: t, open: true, dial: node(t, "node"),
 		key: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))}}
 	hostKey, err := gateway.OpenHostKey(filepath.Join(t.TempDir(), "key"), rand.Reader)
 	if err != nil {
@@ -285,7 +269,7 @@ func TestJumpHasNoShell(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var said lockedBuffer
+			var said surroundings.Log
 			s.Stderr = &said
 			if err := test.do(s); err == nil || err.(*ssh.ExitError).ExitStatus() != 1 {
 				t.Errorf("it ended with %v", err)
