@@ -63,48 +63,18 @@ func (s *Service) allocate(ctx context.Context, p *credentials.Principal, slice 
 
 // reserve is Allocate for a caller who may and who has the slice's lock.
 func (s *Service) reserve(ctx context.Context, grant credentials.Grant, slice urn.URN, document []byte, o AllocateOptions) (*Allocated, error) {
-	now := s.Clock()
-	expires, err := s.leaseFor(now, grant.Expires, o.End, s.Leases.Allocated, s.Leases.AllocatedMax)
+	w, err := s.understand(ctx, grant, slice, document, o)
 	if err != nil {
 		return nil, err
 	}
-	have, err := s.live(ctx, slice)
-	if err != nil {
-		return nil, err
-	}
-	language, err := s.Languages.For(document)
-	if err != nil {
-		return nil, err
-	}
-	snapshot := s.Inventory()
-	scope, err := s.scope(ctx, slice, have)
-	if err != nil {
-		return nil, err
-	}
-	scope.Managers, scope.Inputs = snapshot.Managers(), o.Inputs
-	if o.Documents != nil {
-		scope.Documents = o.Documents
-	}
-	compiled, err := language.Compile(ctx, document, scope)
-	if err != nil {
-		return nil, err
-	}
-	if len(compiled.Request.Nodes)+len(compiled.Request.Links) == 0 {
+	if w.nothing() {
 		return nil, &Error{Kind: BadArgs, Err: errors.New("the document asks for nothing of this aggregate"),
-			Hint: fmt.Sprintf("nodes of this aggregate have component_manager_id %q, or none", snapshot.Manager)}
-	}
-	if err := unknownIn(have, compiled.Request); err != nil {
-		return nil, err
-	}
-	steps, err := s.compileSteps(ctx, slice, compiled.Request, have)
-	if err != nil {
-		return nil, err
+			Hint: fmt.Sprintf("nodes of this aggregate have component_manager_id %q, or none", w.snapshot.Manager)}
 	}
 	var placed []slivers.Sliver
 	for n := range attempts {
 		// Many may map at once; who was too late too often maps alone.
-		placed, err = s.placeAndReserve(ctx, n == attempts-1, snapshot, compiled.Request, steps, have, now, expires,
-			slivers.Document{Slice: slice, MediaType: language.MediaType(), Bytes: document, Inputs: o.Inputs, Received: now})
+		placed, err = s.placeAndReserve(ctx, n == attempts-1, w)
 		if !errors.Is(err, slivers.ErrConflict) {
 			break
 		}
@@ -113,19 +83,19 @@ func (s *Service) reserve(ctx context.Context, grant credentials.Grant, slice ur
 		return nil, err
 	}
 	s.wakeExpiry()
-	version := manifestVersion(compiled.Version)
-	manifest, err := s.manifest(ctx, snapshot, slice, placed, version)
+	version := manifestVersion(w.compiled.Version)
+	manifest, err := s.manifest(ctx, w.snapshot, slice, placed, version)
 	if err != nil {
 		// The caller gets nothing, so nothing may stay.
 		return nil, errors.Join(err, s.forget(context.WithoutCancel(ctx), placed))
 	}
 	return &Allocated{Manifest: manifest, Version: version, Slivers: placed,
-		Warnings: append(compiled.Warnings, unpublished(compiled.Request)...)}, nil
+		Warnings: append(w.compiled.Warnings, unpublished(w.compiled.Request)...)}, nil
 }
 
 // placeAndReserve maps a request and commits the placement. The error is
 // slivers.ErrConflict if somebody else was quicker; alone, nobody can be.
-func (s *Service) placeAndReserve(ctx context.Context, alone bool, snapshot *inventory.Snapshot, req *request.Request, steps []slivers.Step, have []slivers.Sliver, now, expires time.Time, document slivers.Document) ([]slivers.Sliver, error) {
+func (s *Service) placeAndReserve(ctx context.Context, alone bool, w *wanted) ([]slivers.Sliver, error) {
 	if alone {
 		s.placing.Lock()
 		defer s.placing.Unlock()
@@ -133,26 +103,22 @@ func (s *Service) placeAndReserve(ctx context.Context, alone bool, snapshot *inv
 		s.placing.RLock()
 		defer s.placing.RUnlock()
 	}
-	whole, more, err := extend(have, req)
-	if err != nil {
-		return nil, err
-	}
 	occupancy := s.Store.Occupancy()
-	occupancy.Existing = existingNodes(have, more)
-	placed, extensions, err := s.place(snapshot, occupancy, whole, document.Slice, now, expires, have, more)
+	placed, extensions, err := s.placeWanted(w, occupancy)
 	if err != nil {
 		return nil, err
 	}
+	req := w.compiled.Request
 	if len(req.Nodes) > 0 && !slices.ContainsFunc(placed, func(v slivers.Sliver) bool { return v.Node != nil }) {
 		return nil, &Error{Kind: TooBig, Err: errors.New("there is no room for any of the nodes, which are all optional")}
 	}
 	equip(placed, req)
-	steps, tasks := placedSteps(steps, req.Steps, placed, have)
-	if tasks, err = s.imageCommands(ctx, snapshot, tasks, placed); err != nil {
+	steps, tasks := placedSteps(w.steps, req.Steps, placed, w.have)
+	if tasks, err = s.imageCommands(ctx, w.snapshot, tasks, placed); err != nil {
 		return nil, err
 	}
 	return placed, s.Store.Reserve(ctx, slivers.Reservation{
-		Slice: document.Slice, Slivers: placed, Mapped: occupancy.Version, Document: document,
+		Slice: w.document.Slice, Slivers: placed, Mapped: occupancy.Version, Document: w.document,
 		Extensions: extensions, Steps: steps, Tasks: tasks,
 	})
 }

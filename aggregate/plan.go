@@ -37,60 +37,26 @@ func (s *Service) plan(ctx context.Context, p *credentials.Principal, slice urn.
 	if err != nil {
 		return nil, err
 	}
-	now := s.Clock()
-	expires, err := s.leaseFor(now, grant.Expires, o.End, s.Leases.Allocated, s.Leases.AllocatedMax)
+	w, err := s.understand(ctx, grant, slice, document, o)
 	if err != nil {
 		return nil, err
 	}
-	have, err := s.live(ctx, slice)
-	if err != nil {
-		return nil, err
-	}
-	language, err := s.Languages.For(document)
-	if err != nil {
-		return nil, err
-	}
-	snapshot := s.Inventory()
-	scope, err := s.scope(ctx, slice, have)
-	if err != nil {
-		return nil, err
-	}
-	scope.Managers, scope.Inputs = snapshot.Managers(), o.Inputs
-	if o.Documents != nil {
-		scope.Documents = o.Documents
-	}
-	compiled, err := language.Compile(ctx, document, scope)
-	if err != nil {
-		return nil, err
-	}
-	if err := unknownIn(have, compiled.Request); err != nil {
-		return nil, err
-	}
-	steps, err := s.compileSteps(ctx, slice, compiled.Request, have)
-	if err != nil {
-		return nil, err
-	}
-	if len(compiled.Request.Nodes)+len(compiled.Request.Links) == 0 {
-		return &Planned{Warnings: compiled.Warnings}, nil
-	}
-	whole, more, err := extend(have, compiled.Request)
-	if err != nil {
-		return nil, err
+	if w.nothing() {
+		return &Planned{Warnings: w.compiled.Warnings}, nil
 	}
 	occupancy, err := s.occupancyWithout(ctx, without)
 	if err != nil {
 		return nil, err
 	}
-	occupancy.Existing = existingNodes(have, more)
-	placed, _, err := s.place(snapshot, occupancy, whole, slice, now, expires, have, more)
+	placed, _, err := s.placeWanted(w, occupancy)
 	if err != nil {
 		return nil, err
 	}
-	_, tasks := placedSteps(steps, compiled.Request.Steps, placed, have)
-	if _, err := s.imageCommands(ctx, snapshot, tasks, placed); err != nil {
+	_, tasks := placedSteps(w.steps, w.compiled.Request.Steps, placed, w.have)
+	if _, err := s.imageCommands(ctx, w.snapshot, tasks, placed); err != nil {
 		return nil, err
 	}
-	return &Planned{Slivers: placed, Warnings: compiled.Warnings}, nil
+	return &Planned{Slivers: placed, Warnings: w.compiled.Warnings}, nil
 }
 
 func (s *Service) occupancyWithout(ctx context.Context, without func(*slivers.Sliver) bool) (mapping.Occupancy, error) {
