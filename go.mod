@@ -24,7 +24,10 @@ require (
 	golang.org/x/term v0.47.0
 )
 
-require github.com/evanphx/json-patch/v5 v5.9.11 // indirect
+require (
+	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
+	github.com/google/go-containerregistry v0.20.3 // indirect
+)
 
 require (
 	github.com/Microsoft/go-winio v0.6.2 // indirect

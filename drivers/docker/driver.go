@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"croft/drivers"
+	"croft/drivers/internal/nodecheck"
 	"croft/drivers/internal/nodeinit"
 	"croft/drivers/internal/program"
 	"croft/drivers/wiring"
@@ -54,6 +55,8 @@ type Config struct {
 const (
 	defaultProcesses = 4096
 
+	// operationTime bounds an operation, besides pulling an image.
+	operationTime = 2 * time.Minute
 	// adoptTime bounds what is asked of one host when the driver opens.
 	adoptTime = 20 * time.Second
 	// stopGrace is how long a node has to stop by itself; its init ends
@@ -82,6 +85,7 @@ type Driver struct {
 var (
 	_ drivers.Driver       = (*Driver)(nil)
 	_ drivers.HealthTeller = (*Driver)(nil)
+	_ drivers.TimeTaker    = (*Driver)(nil)
 )
 
 // New opens a driver, takes over the containers of the manager's, and cleans
@@ -194,16 +198,35 @@ func (d *Driver) Check(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
+// OperationTime implements drivers.TimeTaker.
+func (d *Driver) OperationTime() time.Duration {
+	if d.cfg.Pull {
+		return pullTime + operationTime
+	}
+	return operationTime
+}
+
+// brief bounds an operation that pulls nothing.
+func brief(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, operationTime)
+}
+
 // Accounts implements drivers.Driver. Which host an image is asked of does not
-// matter: it is the same on all.
+// matter: it is the same on all. One that has still to be pulled, which takes
+// long, has those that images usually have; Make sees the others.
 func (d *Driver) Accounts(ctx context.Context, image string) ([]string, error) {
 	var errs []error
+	toPull := false
 	for _, h := range d.hosts {
 		i, err := d.image(ctx, h, image)
 		if err == nil {
 			return i.accounts, nil
 		}
+		toPull = toPull || d.cfg.Pull && errors.Is(err, errNoImage)
 		errs = append(errs, err)
+	}
+	if toPull {
+		return nodecheck.UsualAccounts(), nil
 	}
 	return nil, fmt.Errorf("list the accounts: %w", errors.Join(errs...))
 }
@@ -215,7 +238,7 @@ func (d *Driver) ImageCommand(ctx context.Context, component urn.URN, image stri
 	if err != nil {
 		return nil, "", err
 	}
-	i, err := d.image(ctx, h, image)
+	i, err := d.pulled(ctx, h, image)
 	if err != nil {
 		return nil, "", err
 	}
@@ -224,6 +247,8 @@ func (d *Driver) ImageCommand(ctx context.Context, component urn.URN, image stri
 
 // Start implements drivers.Driver.
 func (d *Driver) Start(ctx context.Context, sliver urn.URN) error {
+	ctx, cancel := brief(ctx)
+	defer cancel()
 	n, err := d.whole(ctx, sliver)
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
@@ -236,6 +261,8 @@ func (d *Driver) Start(ctx context.Context, sliver urn.URN) error {
 
 // Stop implements drivers.Driver.
 func (d *Driver) Stop(ctx context.Context, sliver urn.URN) error {
+	ctx, cancel := brief(ctx)
+	defer cancel()
 	n, err := d.whole(ctx, sliver)
 	if err != nil {
 		return fmt.Errorf("stop: %w", err)
@@ -248,6 +275,8 @@ func (d *Driver) Stop(ctx context.Context, sliver urn.URN) error {
 
 // Restart implements drivers.Driver.
 func (d *Driver) Restart(ctx context.Context, sliver urn.URN) error {
+	ctx, cancel := brief(ctx)
+	defer cancel()
 	n, err := d.whole(ctx, sliver)
 	if err != nil {
 		return fmt.Errorf("restart: %w", err)
@@ -265,6 +294,8 @@ func (d *Driver) Restart(ctx context.Context, sliver urn.URN) error {
 // UpdateUsers implements drivers.Driver. Accounts that go leave their home
 // directories behind, for when they come back; their processes end.
 func (d *Driver) UpdateUsers(ctx context.Context, sliver urn.URN, users []request.User) error {
+	ctx, cancel := brief(ctx)
+	defer cancel()
 	n, err := d.whole(ctx, sliver)
 	if err != nil {
 		return fmt.Errorf("update users: %w", err)
@@ -277,6 +308,8 @@ func (d *Driver) UpdateUsers(ctx context.Context, sliver urn.URN, users []reques
 
 // Remove implements drivers.Driver.
 func (d *Driver) Remove(ctx context.Context, sliver urn.URN) error {
+	ctx, cancel := brief(ctx)
+	defer cancel()
 	if d.wires.Has(sliver) {
 		return d.wires.Disconnect(sliver)
 	}

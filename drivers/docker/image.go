@@ -32,20 +32,33 @@ type image struct {
 // maxPasswd bounds what is read of an image's accounts.
 const maxPasswd = 1 << 20
 
-// image looks at an image of a host's; it pulls one that is missing if that is
-// allowed.
+// pullTime bounds a pull.
+const pullTime = 20 * time.Minute
+
+// errNoImage says that a host has not got an image.
+var errNoImage = errors.New("there is no such image (docker pull or docker import it there, or set docker.pull)")
+
+// pulled looks at an image of a host's, which is pulled before if it is missing
+// and that is allowed.
+func (d *Driver) pulled(ctx context.Context, h *host, name string) (*image, error) {
+	i, err := d.image(ctx, h, name)
+	if !d.cfg.Pull || !errors.Is(err, errNoImage) {
+		return i, err
+	}
+	if err := d.pull(ctx, h, name); err != nil {
+		return nil, fmt.Errorf("image %q: on Docker host %s: %w", name, h.Name, err)
+	}
+	return d.image(ctx, h, name)
+}
+
+// image looks at an image that a host has.
 func (d *Driver) image(ctx context.Context, h *host, name string) (*image, error) {
 	if name == "" {
 		return nil, errors.New("no image: nodes of the driver docker need one (give the image in the inventory a source, such as \"debian:12\")")
 	}
 	r, err := h.api.ImageInspect(ctx, name)
-	if errdefs.IsNotFound(err) && d.cfg.Pull {
-		if err = d.pull(ctx, h, name); err == nil {
-			r, err = h.api.ImageInspect(ctx, name)
-		}
-	}
-	if errdefs.IsNotFound(err) && !d.cfg.Pull {
-		return nil, fmt.Errorf("on Docker host %s: no image %q (docker pull or docker import it there, or set docker.pull)", h.Name, name)
+	if errdefs.IsNotFound(err) {
+		return nil, fmt.Errorf("image %q: on Docker host %s: %w", name, h.Name, errNoImage)
 	}
 	if err := h.saw(err); err != nil {
 		return nil, fmt.Errorf("image %q: %w", name, err)
@@ -74,15 +87,26 @@ func (d *Driver) image(ctx context.Context, h *host, name string) (*image, error
 
 func (d *Driver) pull(ctx context.Context, h *host, name string) error {
 	d.log.Info("pulling an image", "host", h.Name, "image", name)
-	r, err := h.api.ImagePull(ctx, name, client.ImagePullOptions{})
-	if err != nil {
-		return fmt.Errorf("pull it: %w", err)
+	limited, cancel := context.WithTimeoutCause(ctx, pullTime, fmt.Errorf("not there after %s (docker pull it on the host)", pullTime))
+	defer cancel()
+	r, err := h.api.ImagePull(limited, name, client.ImagePullOptions{})
+	if err == nil {
+		err = r.Wait(limited)
+		r.Close()
 	}
-	defer r.Close()
-	if err := r.Wait(ctx); err != nil {
-		return fmt.Errorf("pull it: %w", err)
+	switch {
+	case err == nil:
+		return nil
+	case limited.Err() != nil && ctx.Err() == nil:
+		err = context.Cause(limited)
+	case client.IsErrConnectionFailed(err):
+		return h.saw(err)
+	case errdefs.IsNotFound(err):
+		err = fmt.Errorf("%w (is the image's source right in the inventory, and open to everybody?)", err)
+	default:
+		err = fmt.Errorf("%w (does the Docker host reach the image's registry?)", err)
 	}
-	return nil
+	return fmt.Errorf("pulling it: %w", err)
 }
 
 // environment leaves out of an image's environment what is an account's own.

@@ -28,6 +28,8 @@ func (h *host) farLinks() error {
 
 // Connect implements drivers.Driver.
 func (d *Driver) Connect(ctx context.Context, l drivers.Link) error {
+	ctx, cancel := brief(ctx)
+	defer cancel()
 	for i, e := range l.Ends {
 		n, err := d.find(ctx, e.Node)
 		if err == nil && !n.host.local() {

@@ -93,10 +93,12 @@ func (d *Driver) makeNode(ctx context.Context, want drivers.Node) error {
 		return fmt.Errorf("it has %d links: %w", len(want.Interfaces), h.farLinks())
 	}
 	h.serves(want.Host)
-	img, err := d.image(ctx, h, want.Image)
+	img, err := d.pulled(ctx, h, want.Image)
 	if err != nil {
 		return err
 	}
+	ctx, cancel := brief(ctx)
+	defer cancel()
 	if err := nodecheck.Node(want, img.accounts); err != nil {
 		return err
 	}

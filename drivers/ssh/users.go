@@ -10,6 +10,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"croft/drivers"
+	"croft/drivers/internal/nodecheck"
 	"croft/request"
 )
 
@@ -20,13 +21,6 @@ var (
 
 // maxHostname is the kernel's bound.
 const maxHostname = 64
-
-// usualAccounts are those that Linux systems have, for machines that have not
-// been asked yet.
-var usualAccounts = []string{
-	"root", "daemon", "bin", "sys", "sync", "games", "man", "lp", "mail", "news", "uucp", "proxy", "www-data", "backup", "list", "irc",
-	"nobody", "_apt", "systemd-network", "systemd-timesync", "messagebus", "sshd", "admin", "debian", "ubuntu", "centos", "operator", "ftp",
-}
 
 // Accounts lists the accounts that any of the machines has by itself: which of
 // them a node gets is not known yet. Machines that do not answer do not count.
@@ -41,7 +35,7 @@ func (d *Driver) Accounts(ctx context.Context, _ string) ([]string, error) {
 	}
 	d.mu.Unlock()
 	d.lookAll(ctx, unasked)
-	names := slices.Clone(usualAccounts)
+	names := nodecheck.UsualAccounts()
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, m := range machines {

@@ -26,6 +26,15 @@ const (
 	maxInterfaces = 256
 )
 
+// UsualAccounts are those that Linux systems have, for systems that cannot be
+// asked yet.
+func UsualAccounts() []string {
+	return []string{
+		"root", "daemon", "bin", "sys", "sync", "games", "man", "lp", "mail", "news", "uucp", "proxy", "www-data", "backup", "list", "irc",
+		"nobody", "_apt", "systemd-network", "systemd-timesync", "messagebus", "sshd", "admin", "debian", "ubuntu", "centos", "operator", "ftp",
+	}
+}
+
 // Node refuses what would fail later, or do harm. The image has the accounts
 // taken.
 func Node(n drivers.Node, taken []string) error {
