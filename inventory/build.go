@@ -250,7 +250,7 @@ func (b *builder) sliverType(d placed[sliverTypeDecl]) SliverType {
 	t := SliverType{
 		Name: request.SliverType(d.it.name.value.text), Driver: d.it.driver.value.text,
 		Default: capacity.Amount{Cores: cores(d.it.cores), Memory: d.it.memory.value, Disk: d.it.disk.value, GPUs: int64(d.it.gpus.value)},
-		Images:  b.imageList(d.it.images), WholeHost: d.it.wholeHost.value, Shaping: d.it.shaping.value,
+		Images:  b.imageList(d.it.images), WholeHost: d.it.wholeHost.value, Shaping: d.it.shaping.value, Delay: d.it.delay.value,
 	}
 	if t.Name == Namespace {
 		t.Default = t.Default.Or(DefaultNamespace)

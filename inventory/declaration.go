@@ -72,6 +72,7 @@ type sliverTypeDecl struct {
 	images       field[[]word]
 	wholeHost    field[bool]
 	shaping      field[bool]
+	delay        field[bool]
 }
 
 // offerDecl is what a host offers, or a hardware type in its stead.
@@ -301,6 +302,8 @@ var sliverTypeMembers = []member[sliverTypeDecl]{
 		"Whole host", "Whether each node takes a host of its own. Left out, this is so for raw-pc only."),
 	has("shaping", truth, func(d *sliverTypeDecl) *field[bool] { return &d.shaping },
 		"Shaping", "Whether links of such nodes can be given a rate, a latency and a loss."),
+	has("delay", truth, func(d *sliverTypeDecl) *field[bool] { return &d.delay },
+		"Delay node", "Whether such a node can stand between the ends of a link that cannot be shaped otherwise: the mapper puts it in, and it takes an interface for each side."),
 }
 
 var offerMembers = []member[offerDecl]{

@@ -109,6 +109,11 @@ type SliverType struct {
 	// Shaping says that the driver can give links of such nodes a rate, a
 	// latency and a loss.
 	Shaping bool
+
+	// Delay says that such a node can stand between the ends of a link and give
+	// it the rate, latency and loss that the ends cannot. The mapper puts them
+	// in; a node that leaves its type open is never made as one.
+	Delay bool `json:",omitempty"`
 }
 
 // Image is a system that nodes can boot.

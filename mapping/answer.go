@@ -30,7 +30,12 @@ func (j *job) placement(l *layout, sol *solver.Solution) (*Placement, *Refusal) 
 			}
 		}
 	}
-	if r := assignAddresses(j.snapshot.Pools.Addresses, j.links, p); r != nil {
+	addressed := j.links
+	if j.delays != nil {
+		j.delays.mark(p)
+		addressed = j.delays.plain
+	}
+	if r := assignAddresses(j.snapshot.Pools.Addresses, addressed, p); r != nil {
 		return nil, r
 	}
 	if r := assignMACs(j.req, j.options, p); r != nil {

@@ -33,6 +33,7 @@ type linkage struct {
 	class    []int // by node: index in req.Classes, -1 for none
 	parent   []endpoint
 	isParent map[request.ClientID]bool
+	unshaped []unshaped
 }
 
 // grouping is a group with its nodes resolved.
@@ -62,8 +63,9 @@ type shape struct {
 var linkTypes = []string{"", "lan", "ethernet", "vlan", "gre-tunnel", "egre-tunnel"}
 
 // newLinkage resolves the ends of links and refuses links that contradict
-// themselves or are of a kind that no driver makes.
-func newLinkage(b *board, existing []ExistingNode, req *request.Request) (*linkage, *Refusal) {
+// themselves or are of a kind that no driver makes. delays are the delay nodes
+// that are in the request already; nil for none.
+func newLinkage(b *board, existing []ExistingNode, req *request.Request, delays *delays) (*linkage, *Refusal) {
 	l := &linkage{
 		req: req, existing: existing,
 		nodes: make(map[request.ClientID]int, len(req.Nodes)), stands: make(map[request.ClientID]int, len(existing)),
@@ -133,6 +135,7 @@ func newLinkage(b *board, existing []ExistingNode, req *request.Request) (*linka
 		if r := l.shape(b, i); r != nil {
 			return nil, r
 		}
+		l.rates[i] = max(l.rates[i], delays.rate(link.ID))
 	}
 	l.findNear()
 	l.findOwned()

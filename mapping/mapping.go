@@ -72,6 +72,11 @@ type Options struct {
 	// has the same answer on every machine.
 	Effort int
 
+	// DelayNodes lets the mapper put nodes between the ends of links that ask
+	// for what their ends cannot give: those of a sliver type that the
+	// inventory declares as delay nodes. Without it, such links are refused.
+	DelayNodes bool
+
 	// Deadline ends the optimizing early, by Clock, if it is not zero; the
 	// placement or the refusal then says that it was cut. Where the search is
 	// cut depends on the machine.
@@ -139,8 +144,12 @@ type ExistingInterface struct {
 
 // Placement is an answer: every node and link of the request, placed, but for
 // optional nodes that there is no room for and links that join none but them.
+//
+// A link that needs delay nodes is cut: the link of the request then joins one
+// of its ends, or those that need none, to the delay nodes, and further links,
+// after all of the request, join these to the other ends.
 type Placement struct {
-	Nodes []NodePlacement // in the order of the request
+	Nodes []NodePlacement // in the order of the request, then delay nodes
 	Links []LinkPlacement
 	Left  []request.ClientID // optional nodes left out
 	Score float64            // what the placement costs by the objective; the lower the better
@@ -157,6 +166,9 @@ type NodePlacement struct {
 	Capacity   capacity.Amount
 	Features   map[string]float64 // amounts taken of the host's features
 	Interfaces []InterfacePlacement
+	// Delays is the link that the mapper has put the node into, to pass frames
+	// from its one interface to the other; "" for a node of the request.
+	Delays request.ClientID `json:",omitempty"`
 }
 
 // InterfacePlacement completes an interface: all that the request left open.
@@ -170,6 +182,9 @@ type InterfacePlacement struct {
 // LinkPlacement says how a link is made.
 type LinkPlacement struct {
 	Link request.ClientID
+	// PartOf is the link of the request that this one is a further part of; ""
+	// for a link of the request.
+	PartOf request.ClientID `json:",omitempty"`
 	// Within is the host that the whole link lies on; zero if it crosses hosts.
 	Within urn.URN
 	Ends   []EndPlacement // in the order of the request

@@ -64,10 +64,29 @@ func (m *Optimizer) Explain(snapshot *inventory.Snapshot, occupancy Occupancy, r
 // whole places all of a request.
 func (m *Optimizer) whole(g *ground, snapshot *inventory.Snapshot, occupancy *Occupancy, req *request.Request, options Options, x *Explanation) (*Placement, *Refusal) {
 	b := newBoard(g, snapshot, occupancy, options.Slice)
-	links, r := newLinkage(b, occupancy.Existing, req)
+	links, r := newLinkage(b, occupancy.Existing, req, nil)
 	if r != nil {
 		return nil, r
 	}
+	if len(links.unshaped) == 0 {
+		return m.linked(b, links, nil, req, options, x)
+	}
+	if r := links.refuseUnshaped(options.DelayNodes); r != nil {
+		return nil, r
+	}
+	d := links.delayed()
+	if links, r = newLinkage(b, occupancy.Existing, d.request, d); r == nil {
+		var p *Placement
+		if p, r = m.linked(b, links, d, d.request, options, x); r == nil {
+			return p, nil
+		}
+	}
+	return nil, d.about(r)
+}
+
+// linked places a request whose links are resolved. delays are the delay nodes
+// in it, nil for none.
+func (m *Optimizer) linked(b *board, links *linkage, delays *delays, req *request.Request, options Options, x *Explanation) (*Placement, *Refusal) {
 	wants, r := b.wants(req, links)
 	if r != nil {
 		return nil, r
@@ -75,8 +94,8 @@ func (m *Optimizer) whole(g *ground, snapshot *inventory.Snapshot, occupancy *Oc
 	for _, w := range wants {
 		b.consider(w)
 	}
-	j := &job{board: b, req: req, links: links, wants: wants, objective: m.Objective.or(), options: options,
-		limits: b.limits(occupancy.Existing), wantOf: make([]*want, len(req.Nodes)), offers: map[offerKey]*offers{}}
+	j := &job{board: b, req: req, links: links, delays: delays, wants: wants, objective: m.Objective.or(), options: options,
+		limits: b.limits(links.existing), wantOf: make([]*want, len(req.Nodes)), offers: map[offerKey]*offers{}}
 	for _, w := range wants {
 		for _, n := range w.nodes {
 			j.wantOf[n] = w

@@ -15,6 +15,7 @@ type job struct {
 	*board
 	req       *request.Request
 	links     *linkage
+	delays    *delays // put into the request; nil for none
 	wants     []*want
 	wantOf    []*want // by node
 	objective Objective

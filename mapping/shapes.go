@@ -206,7 +206,10 @@ func (l *linkage) shape(b *board, i int) *Refusal {
 			l.shapes[i] = make([]endShape, len(shapes))
 			return nil
 		}
-		return s.refusal()
+		u := unshaped{link: i, asks: s, shapes: shapes, able: able, kind: delayType(b, drivers)}
+		l.unshaped = append(l.unshaped, u)
+		l.shapes[i] = make([]endShape, len(shapes))
+		return nil
 	}
 	for k, e := range l.ends[i] {
 		if e.node >= 0 && shapes[k] != (endShape{}) && l.shaped[e.node] == nil {
@@ -229,7 +232,9 @@ func uniform(shapes []endShape, rate capacity.Kbps) bool {
 
 // canShape reports whether the node at an end can be of a type that shapes.
 func (l *linkage) canShape(b *board, e endpoint, drivers []string) bool {
-	shapes := func(t *inventory.SliverType) bool { return t.Shaping && slices.Contains(drivers, t.Driver) }
+	shapes := func(t *inventory.SliverType) bool {
+		return (t.Shaping || t.Delay) && slices.Contains(drivers, t.Driver)
+	}
 	if e.existing >= 0 {
 		return slices.ContainsFunc(b.typesOf(&l.existing[e.existing]), shapes)
 	}
@@ -237,7 +242,8 @@ func (l *linkage) canShape(b *board, e endpoint, drivers []string) bool {
 	if t, known := b.snapshot.Type(n.SliverType); known && n.SliverType != "" {
 		return shapes(t)
 	}
-	return n.SliverType != "" || slices.ContainsFunc(b.types, shapes) // an unknown type is refused elsewhere
+	open := func(t *inventory.SliverType) bool { return !t.Delay && shapes(t) }
+	return n.SliverType != "" || slices.ContainsFunc(b.types, open) // an unknown type is refused elsewhere
 }
 
 // driversOf are those that can make a link, by the types that its ends name.

@@ -388,7 +388,7 @@ func (b *board) offer(w *want, at, kind int) (option, stage) {
 	if n.Architecture != "" && !strings.EqualFold(n.Architecture, s.host.Architecture) {
 		return o, byArchitecture
 	}
-	if w.sliverType != "" && w.sliverType != string(t.Name) {
+	if w.sliverType != "" && w.sliverType != string(t.Name) || w.sliverType == "" && t.Delay {
 		return o, byType
 	}
 	if b.disallows(w, s.host, t) != nil {
@@ -410,7 +410,7 @@ func (b *board) offer(w *want, at, kind int) (option, stage) {
 	if interfacesLack(w, s.host, o.whole) != "" {
 		return o, byInterfaces
 	}
-	if w.shaping && !t.Shaping {
+	if w.shaping && !t.Shaping && !t.Delay {
 		return o, byShaping
 	}
 	if w.drivers != nil && !slices.Contains(w.drivers, t.Driver) {

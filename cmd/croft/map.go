@@ -123,7 +123,7 @@ func (a *app) mapRequest(ctx context.Context, file, name string, o mapOptions) e
 	if err != nil {
 		return fmt.Errorf("map %s: %w", name, err)
 	}
-	options := mapping.Options{Seed: o.seed, Start: o.seed, Effort: int(o.effort * mapping.DefaultEffort),
+	options := mapping.Options{Seed: o.seed, Start: o.seed, Effort: int(o.effort * mapping.DefaultEffort), DelayNodes: true,
 		Slice: urn.URN{Authority: testbed.Authority, Type: urn.Slice, Name: "map"}}
 	if o.limit > 0 {
 		options.Deadline, options.Clock = a.now().Add(o.limit), a.now

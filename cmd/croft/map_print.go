@@ -25,7 +25,11 @@ func (a *app) printPlacement(testbed *inventory.Snapshot, p *mapping.Placement) 
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NODE\tHOST\tSLIVER TYPE\tTAKES")
 	for _, n := range p.Nodes {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", n.Node, n.Host.Name, n.SliverType, n.Capacity)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s", n.Node, n.Host.Name, n.SliverType, n.Capacity)
+		if n.Delays != "" {
+			fmt.Fprintf(w, "\tput in, a delay node of %s", n.Delays)
+		}
+		fmt.Fprintln(w)
 	}
 	if len(p.Links) > 0 {
 		fmt.Fprintln(w, "\nLINK\tVLAN\tWAY\tSHAPES")

@@ -33,6 +33,11 @@ type Choice struct {
 func Valid(c Case, p *mapping.Placement) []string {
 	c, wrong := optional(c, p)
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
+	asked, plain := c, p
+	var delays []string
+	if c, plain, delays = delayed(c, p); len(delays) > 0 {
+		return append(wrong, delays...)
+	}
 	if len(p.Nodes) != len(c.Request.Nodes) || len(p.Links) != len(c.Request.Links) {
 		return []string{fmt.Sprintf("%d nodes and %d links placed of %d and %d", len(p.Nodes), len(p.Links), len(c.Request.Nodes), len(c.Request.Links))}
 	}
@@ -57,7 +62,7 @@ func Valid(c Case, p *mapping.Placement) []string {
 	}
 	wrong = append(wrong, Together(c, choices)...)
 	wrong = append(wrong, hardwareAddresses(c, p)...)
-	wrong = append(wrong, linkFacts(c, p)...)
+	wrong = append(wrong, linkFacts(asked, plain)...)
 	wrong = append(wrong, cabling(c, p)...)
 	for i := range c.Request.Links {
 		able := make([]bool, len(p.Links[i].Ends))
@@ -65,7 +70,7 @@ func Valid(c Case, p *mapping.Placement) []string {
 			able[k] = !e.Existing || !namedUnable(c, &c.Request.Links[i].Ends[k])
 			for n := range p.Nodes {
 				if !e.Existing && p.Nodes[n].Node == e.Node {
-					able[k] = choices[n].Type.Shaping
+					able[k] = choices[n].Type.Shaping || choices[n].Type.Delay
 				}
 			}
 		}
@@ -302,7 +307,7 @@ func alone(c Case, n *request.Node, choice *Choice) []string {
 			if c.Request.Links[i].Multiplexed != request.Yes {
 				wired++
 			}
-			if !t.Shaping && mustShape(c, &c.Request.Links[i], k) {
+			if !t.Shaping && !t.Delay && mustShape(c, &c.Request.Links[i], k) {
 				say("link %s cannot be shaped", c.Request.Links[i].ID)
 			}
 		}

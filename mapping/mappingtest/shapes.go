@@ -65,7 +65,7 @@ func namedUnable(c Case, e *request.End) bool {
 		}
 	}
 	t, known := c.Snapshot.Type(name)
-	return known && name != "" && !t.Shaping
+	return known && name != "" && !t.Shaping && !t.Delay
 }
 
 // native reports whether interfaces of just the rate asked for make shaping

@@ -1,0 +1,74 @@
+package mapping_test
+
+import (
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"croft/inventory"
+	"croft/mapping/mappingtest"
+	"croft/request"
+)
+
+// TestDelayNodes maps random requests onto testbeds of which nothing but delay
+// nodes can shape links.
+func TestDelayNodes(t *testing.T) {
+	rounds := 150
+	if soaking() {
+		rounds = 10_000
+	}
+	placed, put, lans := 0, 0, 0
+	for seed := range rounds {
+		r := rand.New(rand.NewPCG(uint64(seed), 21))
+		c := mappingtest.Wired(r, 10, 4)
+		c.Options.DelayNodes = true
+		for i := range c.Snapshot.Types {
+			c.Snapshot.Types[i].Shaping = false
+		}
+		c.Snapshot.Types = append(c.Snapshot.Types, inventory.SliverType{Name: "delay", Driver: c.Snapshot.Types[0].Driver, Delay: true, WholeHost: r.IntN(2) == 0})
+		for i := range c.Snapshot.Hosts {
+			if h := &c.Snapshot.Hosts[i]; r.IntN(2) == 0 {
+				h.Types = append(append([]request.SliverType{}, h.Types...), "delay")
+			}
+		}
+		for i := range c.Request.Links {
+			l := &c.Request.Links[i]
+			for k := range l.Properties {
+				if len(l.Ends) == 2 && r.IntN(2) == 0 {
+					l.Properties[k].From = l.Ends[0].Interface
+				}
+				if r.IntN(2) == 0 {
+					l.Properties[k].LatencyMs = 3
+				}
+			}
+		}
+		p, refusal, err := run(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if refusal != nil {
+			if strings.Contains(refusal.Error(), "~") {
+				t.Errorf("seed %d: refused for what nobody asked for: %v", seed, refusal)
+			}
+			continue
+		}
+		if wrong := mappingtest.Valid(c, p); len(wrong) > 0 {
+			t.Fatalf("seed %d: the placement is wrong:\n%s", seed, strings.Join(wrong, "\n"))
+		}
+		placed++
+		for _, n := range p.Nodes {
+			if n.Delays != "" {
+				put++
+				for _, l := range c.Request.Links {
+					if l.ID == n.Delays && len(l.Ends) > 2 {
+						lans++
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%d placed, with %d delay nodes, %d of them in LANs", placed, put, lans)
+	if placed < rounds/5 || put < rounds/25 || lans == 0 {
+		t.Error("the random requests are too easy or too hard to tell anything")
+	}
+}
