@@ -90,18 +90,19 @@ func decode(document []byte) (root *yaml.Node, err error) {
 	if err := decoder.Decode(&first); errors.Is(err, io.EOF) {
 		return nil, &Error{Line: 1, What: "the document is empty"}
 	} else if err != nil {
-		return nil, syntax(err)
+		return nil, syntax(err, document)
 	}
 	if err := decoder.Decode(&second); err == nil {
 		return nil, &Error{Line: second.Line, What: "a second YAML document begins", Hint: "a file has one"}
 	} else if !errors.Is(err, io.EOF) {
-		return nil, syntax(err)
+		return nil, syntax(err, document)
 	}
 	return &first, nil
 }
 
 // syntax makes an error of the library's, which begins "yaml: line 4: …".
-func syntax(err error) error {
+// It does not say where an anchor is not known.
+func syntax(err error, document []byte) error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	e := &Error{What: "not YAML: " + text}
 	if rest, ok := strings.CutPrefix(text, "line "); ok {
@@ -109,6 +110,13 @@ func syntax(err error) error {
 			if line, err := strconv.Atoi(number); err == nil {
 				e.Line, e.What = line, "not YAML: "+what
 			}
+		}
+	}
+	if rest, ok := strings.CutPrefix(text, "unknown anchor '"); ok {
+		name, _, _ := strings.Cut(rest, "'")
+		if at := bytes.Index(document, []byte("*"+name)); at >= 0 {
+			e.Line = 1 + bytes.Count(document[:at], []byte("\n"))
+			e.Column = at - bytes.LastIndexByte(document[:at], '\n')
 		}
 	}
 	return e

@@ -97,6 +97,16 @@ func (n *Node) KeyOf(key string) *Node {
 // Is reports whether the node is there and of the kind.
 func (n *Node) Is(k Kind) bool { return n != nil && n.Kind == k }
 
+// Within reports whether the node is another or stands somewhere in it.
+func (n *Node) Within(other *Node) bool {
+	for ; n != nil; n = n.Parent {
+		if n == other {
+			return true
+		}
+	}
+	return false
+}
+
 // Path is the way to the node: "node_templates/web/requirements[0]".
 func (n *Node) Path() string {
 	var names []string

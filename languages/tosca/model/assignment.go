@@ -321,6 +321,7 @@ func (s *Service) relationshipTemplate(e tree.Entry) {
 	if !u.nameable(e.Key, "a relationship template") {
 		return
 	}
+	u.reachable(e.Key, "relationship template")
 	n := e.Value
 	r := &Entity{What: "relationship", Name: e.Key.Text, Entry: n, service: s}
 	s.relationships.set(r.Name, r)

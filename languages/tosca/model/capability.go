@@ -64,6 +64,9 @@ func (t *Type) readCapabilities() {
 			if refines && ct != nil && inherited.Type != nil && !ct.Is(inherited.Type) && !ct.vague() {
 				u.misrefined(typ, "want a type derived from "+inherited.Type.Name, "capability %s is refined to type %s", name, ct.Name)
 			}
+			if ct != nil {
+				ct.resolve()
+			}
 			if ct != nil && (c.Type != ct || !refines) {
 				c.Type = ct
 				c.Properties, c.Attributes = overlay(ct.Properties, c.Properties, refines), overlay(ct.Attributes, c.Attributes, refines)
@@ -242,6 +245,7 @@ func (u *Unit) requirementRelationship(r *Requirement, n *tree.Node, inherited *
 		}
 	}
 	if n.Is(tree.Map) && r.Relationship != nil {
+		r.Relationship.resolve()
 		base := r.Interfaces
 		if base.Len() == 0 {
 			base = r.Relationship.Interfaces.clone()
@@ -271,6 +275,7 @@ func (u *Unit) requirementCapability(r *Requirement, n *tree.Node, inherited *Re
 		return
 	}
 	if r.Target != nil {
+		r.Target.resolve()
 		if c, ok := r.Target.Capabilities.Get(n.Text); ok {
 			r.CapabilityName, r.Capability = n.Text, c.Type
 			return

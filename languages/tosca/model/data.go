@@ -15,7 +15,7 @@ func (r *run) primitives() {
 		"string", "integer", "float", "boolean", "bytes", "nil", "range", "timestamp", "version", "list", "map",
 		"scalar", "scalar-unit", "scalar-unit.size", "scalar-unit.time", "scalar-unit.frequency", "scalar-unit.bitrate", "any",
 	} {
-		t := &Type{Kind: DataType, Name: name, primitive: name, state: 2}
+		t := &Type{Kind: DataType, Name: name, primitive: name, linked: 2, state: 2}
 		t.dimension, _ = values.ScalarUnit(name)
 		r.builtins[name] = t
 	}
@@ -76,6 +76,7 @@ func (t *Type) readData() {
 	}
 	u.schemaParts(n, &s)
 	t.schema = s
+	u.entriesKnown(n, &s)
 	t.readScalar(base)
 }
 
@@ -94,6 +95,9 @@ func (t *Type) readScalar(base string) {
 	}
 	if d := n.Get("data_type"); d.Is(tree.String) {
 		number := u.typeAt(DataType, d)
+		if number != nil {
+			number.resolve()
+		}
 		nb := number.base()
 		switch {
 		case number == nil:
@@ -199,6 +203,7 @@ func (s *Schema) entrySchema() *Schema {
 	if s.Entry != nil || s.Type == nil {
 		return s.Entry
 	}
+	s.Type.resolve()
 	return s.Type.schema.Entry
 }
 
@@ -206,5 +211,6 @@ func (s *Schema) keySchema() *Schema {
 	if s.Key != nil || s.Type == nil {
 		return s.Key
 	}
+	s.Type.resolve()
 	return s.Type.schema.Key
 }

@@ -239,6 +239,9 @@ func (s *Service) admit(node *Node, r *Relationship, taken map[*Cell]any, named 
 			held, ok = s.oldFilter(f, r.Target)
 		} else {
 			sc := &scope{service: s, self: &r.Entity, fail: func(error) {}}
+			if named {
+				f.Unit.checkExpression(f.Node, &scope{service: s, self: &r.Entity})
+			}
 			held, ok = f.Unit.raw(f.Node, sc).(bool)
 		}
 		if !ok && !named {

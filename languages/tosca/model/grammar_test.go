@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -173,7 +174,7 @@ var cases = []grammar{
 }
 
 func TestGrammar(t *testing.T) {
-	for _, c := range append(append(cases, templates...), derivations...) {
+	for _, c := range slices.Concat(cases, templates, derivations, refinements, assignments) {
 		t.Run(c.name, func(t *testing.T) {
 			found := mistakes(readText(t, c.text, nil))
 			if c.wrong == "" {

@@ -72,6 +72,7 @@ func interfaceTypeGrammar(u *Unit, n *tree.Node) keynames {
 func (t *Type) readInterfaceType() {
 	u := t.Unit
 	u.define(&t.Inputs, t.Node.Get("inputs"), inputDef, t.vague())
+	u.noEntities(t.Node.Get("inputs"))
 	for _, e := range entries(t.Node.Get("operations")) {
 		u.operation(&t.Operations, e, true, false)
 	}
@@ -119,6 +120,7 @@ func (u *Unit) operation(into *Named[*Operation], e tree.Entry, inType, notifica
 		u.define(&o.Inputs, n.Get("inputs"), inputDef, true)
 		u.define(&o.Outputs, n.Get("outputs"), outputDef, true)
 		if inType {
+			u.noEntities(n.Get("inputs"))
 			for _, out := range entries(n.Get("outputs")) {
 				if p, ok := o.Outputs.Get(out.Key.Text); ok && p.Mapping != nil && !u.Old() {
 					u.errorf(out.Value, "mappings are of node and relationship types", "output %s of an interface type is mapped to an attribute", out.Key.Text)
@@ -244,7 +246,7 @@ func (u *Unit) artifact(name string, n *tree.Node) *Artifact {
 			u.errorf(v, "want a string", "%s is %s", key, describe(v))
 		}
 	}
-	u.artifactProperties(a, n.Get("properties"))
+	u.run.later(func() { u.artifactProperties(a, n.Get("properties")) })
 	return a
 }
 
@@ -375,6 +377,7 @@ func (u *Unit) interfaceType(i *Interface, inherited *Interface, def *tree.Node,
 		// 1.x: the name of the interface is that of its type.
 		if u.Old() {
 			if t := u.Type(InterfaceType, i.Name); t != nil {
+				t.resolve()
 				i.Type = t
 				i.Inputs, i.Operations, i.Notifications = t.Inputs.clone(), t.Operations.clone(), t.Notifications.clone()
 			}
@@ -387,6 +390,7 @@ func (u *Unit) interfaceType(i *Interface, inherited *Interface, def *tree.Node,
 	if t == nil {
 		return
 	}
+	t.resolve()
 	if inherited != nil && inherited.Type != nil && !t.Is(inherited.Type) && !t.vague() {
 		u.misrefined(typ, "want a type derived from "+inherited.Type.Name, "interface %s is refined to type %s", i.Name, t.Name)
 		return

@@ -69,6 +69,8 @@ type run struct {
 	problems problems
 	builtins map[string]*Type
 	aside    bool // templates are read that may not be used
+	pending  []func()
+	depth    int // of types that are being resolved
 	bytes    int
 }
 

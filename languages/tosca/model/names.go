@@ -1,6 +1,7 @@
 package model
 
 import (
+	"slices"
 	"strings"
 
 	"croft/languages/tree"
@@ -47,8 +48,21 @@ func (u *Unit) declare() {
 	u.declareFunctions(u.Root.Get("functions"))
 }
 
-// Type finds a type by the name that this file knows it by, or nil.
+// Type finds a type by the name that this file knows it by, or nil. While
+// types are being read, it may be linked only.
 func (u *Unit) Type(k Kind, name string) *Type {
+	t := u.lookUp(k, name)
+	if t != nil {
+		t.link()
+		if t.state == 0 {
+			u.run.later(t.resolve)
+		}
+	}
+	return t
+}
+
+// lookUp finds a type without reading it.
+func (u *Unit) lookUp(k Kind, name string) *Type {
 	if t, ok := u.found[k][name]; ok {
 		return t
 	}
@@ -58,9 +72,6 @@ func (u *Unit) Type(k Kind, name string) *Type {
 	}
 	if t == nil && k == DataType {
 		t = u.run.builtins[name]
-	}
-	if t != nil {
-		t.resolve()
 	}
 	u.found[k][name] = t
 	return t
@@ -199,4 +210,15 @@ func (u *Unit) near(k Kind, name string) string {
 		}
 	}
 	return ""
+}
+
+// keywords begin or lead on TOSCA paths, so that a node of such a name could
+// not be reached by one.
+var keywords = []string{"SELF", "SOURCE", "TARGET", "HOST"}
+
+// reachable warns of names that a TOSCA path takes for something else.
+func (u *Unit) reachable(key *tree.Node, what string) {
+	if slices.Contains(keywords, key.Text) {
+		u.warnf(key, "give it another name", "no TOSCA path leads to %s %s: there, it means something else", what, key.Text)
+	}
 }

@@ -129,6 +129,7 @@ func (s *Service) assignInterface(e *Entity, face *NodeInterface, n *tree.Node) 
 			}
 			for _, out := range entries(o.Value.Get("outputs")) {
 				u.selection(out.Value)
+				s.mappable(e, out.Value)
 			}
 		} else if o.Value.Kind != tree.String && o.Value.Kind != tree.Null {
 			u.errorf(o.Value, "want a map, or the implementation", "notification %s is %s", o.Key.Short(), describe(o.Value))
@@ -172,6 +173,15 @@ func (s *Service) surely(n *tree.Node, sc *scope) {
 	if p, ok := sc.inputs.Get(c.list()[0].Text); ok && !p.Required && p.Default == nil {
 		s.Unit.errorf(n, "", "input %s is not required, and what it is for is", p.Name)
 	}
+}
+
+// mappable tells of an output that goes to an attribute of SELF which is not
+// there.
+func (s *Service) mappable(e *Entity, m *tree.Node) {
+	if e.Type == nil || e.Type.vague() || s.Unit.Old() {
+		return
+	}
+	e.Type.checkMapping(s.Unit, m)
 }
 
 func (s *Service) assignOperation(e *Entity, face *NodeInterface, entry tree.Entry) {
@@ -240,6 +250,7 @@ func (s *Service) assignOperation(e *Entity, face *NodeInterface, entry tree.Ent
 			}
 		}
 		u.selection(out.Value)
+		s.mappable(e, out.Value)
 		op.Outputs[out.Key.Text] = out.Value
 	}
 }

@@ -101,3 +101,9 @@ func (u *Unit) misrefined(n *tree.Node, hint, format string, args ...any) {
 	}
 	u.errorf(n, hint, format, args...)
 }
+
+// quietly is the file to read a part of once more, without telling again what
+// is wrong.
+func (u *Unit) quietly() *Unit {
+	return &Unit{Version: u.Version, run: &run{problems: problems{seen: map[Problem]bool{}}}}
+}

@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	"croft/languages/tree"
 )
 
@@ -132,21 +134,34 @@ func (u *Unit) propertyValues(p *Property, d definition, n *tree.Node) {
 		if !p.Required && !d.attribute {
 			u.warnf(v, "", "default of %s %s has no effect: it is not required", d.what, p.Name)
 		}
-		u.literal(&p.Schema, v)
-	} else if p.Default != nil && n.Get("type") != nil {
-		u.literal(&p.Schema, p.Default)
+		u.literalLater(&p.Schema, v)
+	} else if p.Default != nil && slices.ContainsFunc(narrowing, func(key string) bool { return n.Get(key) != nil }) {
+		u.literalLater(&p.Schema, p.Default)
 	}
 	if v := n.Get("value"); v != nil {
 		p.Value, p.valueUnit = v, u
-		u.literal(&p.Schema, v)
+		u.literalLater(&p.Schema, v)
 	}
 	if m := n.Get("mapping"); m != nil {
 		if n.Get("value") != nil {
 			u.errorf(m, "one of them", "%s %s has both value and mapping", d.what, p.Name)
 		}
-		p.Mapping = m
-		u.selection(m)
+		u.mapTo(p, m)
 	}
+}
+
+// narrowing are the keynames by which a refinement may rule out a default that
+// it inherits.
+var narrowing = []string{"type", "validation", "key_schema", "entry_schema"}
+
+// mapTo maps a parameter to an attribute. What is mapped already stays so
+// (csd05, 5.4.10.4).
+func (u *Unit) mapTo(p *Property, m *tree.Node) {
+	if p.Mapping != nil && !sameDefinition(p.Mapping, m) {
+		u.misrefined(m, "", "%s is mapped to %s already", p.Name, clauseText(p.Mapping))
+	}
+	p.Mapping = m
+	u.selection(m)
 }
 
 // sameDefinition reports whether a refinement says what the inherited one
@@ -199,15 +214,14 @@ func (u *Unit) shortProperty(p *Property, d definition, inherited *Property, len
 			u.errorf(n, "want a map, or a list that selects an attribute", "%s %s is %s", d.what, p.Name, describe(n))
 			return nil
 		}
-		p.Mapping = n
-		u.selection(n)
+		u.mapTo(p, n)
 		return p
 	case !d.short || inherited == nil && !d.parameter && !lenient:
 		u.errorf(n, "want a map with type, or a value where a definition is refined", "the definition of %s %s is %s", d.what, p.Name, describe(n))
 		return nil
 	}
 	p.Value, p.valueUnit = n, u
-	u.literal(&p.Schema, n)
+	u.literalLater(&p.Schema, n)
 	return p
 }
 
@@ -217,6 +231,7 @@ func (u *Unit) schemaParts(n *tree.Node, s *Schema) {
 	if v := n.Get("validation"); v != nil {
 		s.Clauses = append(append([]Clause(nil), s.Clauses...), Clause{Node: v, Unit: u})
 		u.clause(v, s)
+		u.run.later(func() { u.fitting(v, s) })
 	}
 	if u.Old() {
 		for _, item := range items(n.Get("constraints")) {
@@ -227,13 +242,15 @@ func (u *Unit) schemaParts(n *tree.Node, s *Schema) {
 		if base != "list" && base != "map" && base != "" && base != "any" {
 			u.errorf(e, "only lists and maps have entries", "entry_schema of a %s", base)
 		}
-		s.Entry = u.schema(e, s.Entry)
+		s.Entry = u.schema(e, s.entrySchema())
+	} else if (base == "list" || base == "map") && s.entrySchema() == nil {
+		u.warnf(n, "", "a %s has no entry_schema: its entries are not checked", base)
 	}
 	if k := n.Get("key_schema"); k != nil {
 		if base != "map" && base != "" && base != "any" {
 			u.errorf(k, "only maps have keys", "key_schema of a %s", base)
 		}
-		s.Key = u.schema(k, s.Key)
+		s.Key = u.schema(k, s.keySchema())
 		if s.Key != nil && s.Key.Type != nil {
 			if kb := s.Key.Type.base(); kb != "string" && kb != "any" {
 				u.errorf(k, "keys are strings", "key_schema of type %s", s.Key.Type.Name)
@@ -271,7 +288,17 @@ func (u *Unit) schema(n *tree.Node, inherited *Schema) *Schema {
 	if n.Kind == tree.Map {
 		u.schemaParts(n, s)
 	}
+	u.entriesKnown(n, s)
 	return s
+}
+
+// entriesKnown tells of a list or map in a type or schema that does not say
+// what is in it. Of properties that is a warning, for examples of csd05 leave
+// it out.
+func (u *Unit) entriesKnown(n *tree.Node, s *Schema) {
+	if base := s.Type.base(); (base == "list" || base == "map") && s.entrySchema() == nil {
+		u.misrefined(n, "want entry_schema", "the entries of a %s have no schema", base)
+	}
 }
 
 // concrete refuses the abstract type scalar for values.

@@ -266,8 +266,7 @@ func (sc *scope) inputSchema(u *Unit, args []*tree.Node) *Schema {
 	if !ok || p.Schema.Type == nil {
 		return nil
 	}
-	quiet := &Unit{run: &run{problems: problems{seen: map[Problem]bool{}}}}
-	return sc.service.checkNested(quiet, &p.Schema, args[1:])
+	return sc.service.checkNested(u.quietly(), &p.Schema, args[1:])
 }
 
 // checkPath tells about paths that lead nowhere, and names that are not there.
@@ -339,6 +338,5 @@ func (sc *scope) propertySchema(u *Unit, args []*tree.Node) *Schema {
 	if !has || c.Def == nil || slices.ContainsFunc(args, func(n *tree.Node) bool { return n.Is(tree.String) && n.Text == "ALL" }) {
 		return nil
 	}
-	quiet := &Unit{run: &run{problems: problems{seen: map[Problem]bool{}}}}
-	return sc.service.checkNested(quiet, &c.Def.Schema, rest[1:])
+	return sc.service.checkNested(u.quietly(), &c.Def.Schema, rest[1:])
 }

@@ -275,6 +275,7 @@ func (s *Service) nodeTemplate(e tree.Entry) {
 	if !u.nameable(e.Key, "a node template") {
 		return
 	}
+	u.reachable(e.Key, "node template")
 	n := e.Value
 	node := &Node{}
 	node.Entity = Entity{What: "node", Name: e.Key.Text, Entry: n, service: s, Node: node}

@@ -39,6 +39,7 @@ func (s *Service) substitution() {
 			continue
 		}
 		m.Properties[name] = s.mapped(e.Value, "input", s.Inputs.Names, u.Old())
+		s.mappedType(e.Value, &t.Properties, name, &s.Inputs, m.Properties[name])
 	}
 	for _, e := range entries(n.Get("attributes")) {
 		name := e.Key.Text
@@ -48,6 +49,7 @@ func (s *Service) substitution() {
 			continue
 		}
 		m.Attributes[name] = s.mapped(e.Value, "output", s.Outputs.Names, u.Old())
+		s.mappedType(e.Value, &t.Attributes, name, &s.Outputs, m.Attributes[name])
 	}
 	for _, e := range entries(n.Get("capabilities")) {
 		if _, ok := t.Capabilities.Get(e.Key.Text); !ok && !loose {
@@ -59,6 +61,10 @@ func (s *Service) substitution() {
 				u.errorf(name, "it has "+orNone(list(node.Capabilities.Names)), "node %s has no capability %s", node.Name, name.Short())
 			}
 			m.Capabilities[e.Key.Text] = [2]string{node.Name, name.Text}
+			to, _ := node.Capabilities.Get(name.Text)
+			if def, ok := t.Capabilities.Get(e.Key.Text); ok && to != nil && to.Type != nil && def.Type != nil && !to.Type.Is(def.Type) && !to.Type.vague() {
+				u.misrefined(name, "want a capability of type "+def.Type.Name, "capability %s of node %s is of type %s", name.Text, node.Name, to.Type.Name)
+			}
 		})
 	}
 	s.mappedRequirements(m, n.Get("requirements"))
@@ -93,6 +99,16 @@ func (s *Service) unmapped(m *Substitution) {
 		if _, ok := m.Requirements[name]; !ok {
 			u.warnf(m.Node, "", "requirement %s of %s is mapped to none", name, t.Name)
 		}
+	}
+}
+
+// mappedType tells of an input or output whose values cannot be those of what
+// it is mapped to.
+func (s *Service) mappedType(n *tree.Node, of *Named[*Property], name string, params *Named[*Property], param string) {
+	def, ok := of.Get(name)
+	p, has := params.Get(param)
+	if ok && has && !p.Schema.fits(&def.Schema) {
+		s.Unit.misrefined(n, "want type "+def.Schema.name(), "%s is mapped to %s, which is of type %s", name, param, p.Schema.name())
 	}
 }
 
@@ -131,6 +147,9 @@ func (s *Service) mapped(n *tree.Node, what string, names []string, loose bool) 
 func (s *Service) mappedPair(n *tree.Node, what string, found func(*Node, *tree.Node)) {
 	u := s.Unit
 	if n.Is(tree.Map) {
+		if n.Get("mapping") != nil && (n.Get("properties") != nil || n.Get("attributes") != nil) {
+			s.Unit.errorf(n, "one of them", "a mapping has both mapping and values")
+		}
 		if n.Get("mapping") == nil {
 			if n.Get("properties") == nil && n.Get("attributes") == nil {
 				u.errorf(n, "want [ node, "+what+" ]", "a mapping is %s", describe(n))
@@ -218,7 +237,13 @@ func (s *Service) mappedInterfaces(t *Type, n *tree.Node) {
 			u.errorf(e.Value, "want a map of operations and workflows", "the mapping of interface %s is %s", e.Key.Short(), describe(e.Value))
 			continue
 		}
+		face, known := t.Interfaces.Get(e.Key.Text)
 		for _, o := range e.Value.Entries {
+			if known && face.Type != nil && !face.Type.vague() && !u.Old() {
+				if _, ok := face.Operations.Get(o.Key.Text); !ok {
+					u.errorf(o.Key, "it has "+orNone(list(face.Operations.Names)), "interface %s of %s has no operation %s", face.Name, t.Name, o.Key.Short())
+				}
+			}
 			name := o.Value
 			if name.Is(tree.Map) {
 				name = name.Get("workflow")

@@ -81,8 +81,12 @@ type Type struct {
 
 	Triggers map[string]*tree.Node
 
+	linked uint8 // 0: it is not known what it derives from, 1: being asked, 2: known
 	state  uint8 // 0: not resolved, 1: being resolved, 2: resolved
-	broken bool  // what it derives from is not known
+	// required: its requirements, which are read when the rest is: node types
+	// may require each other.
+	required bool
+	broken   bool // what it derives from is not known
 }
 
 // Is reports whether the type is the other, or derived from it.
@@ -134,6 +138,13 @@ func (u *Unit) checkTypes() {
 			}
 		}
 	}
+	for k := range kinds {
+		for _, e := range entries(u.Root.Get(sections[k])) {
+			if t := u.types[k][e.Key.Text]; t != nil && t.Node.Within(u.Root) && !u.Old() {
+				t.check()
+			}
+		}
+	}
 	for _, e := range entries(u.Root.Get("functions")) {
 		if f := u.functions[e.Key.Text]; f != nil {
 			f.check()
@@ -141,16 +152,34 @@ func (u *Unit) checkTypes() {
 	}
 }
 
-// resolve reads the type and what it derives from.
-func (t *Type) resolve() {
-	if t.state != 0 {
+// later does something once the types that are being read are: what types say
+// of each other may go in circles.
+func (r *run) later(do func()) {
+	r.pending = append(r.pending, do)
+	r.drain()
+}
+
+func (r *run) drain() {
+	if r.depth > 0 {
 		return
 	}
-	t.state = 1
-	defer func() { t.state = 2 }()
-	if t.Unit == nil {
+	r.depth++
+	for len(r.pending) > 0 {
+		do := r.pending[0]
+		r.pending = r.pending[1:]
+		do()
+	}
+	r.depth--
+}
+
+// link finds out what the type derives from. That is all that others need to
+// refer to it.
+func (t *Type) link() {
+	if t.linked != 0 {
 		return
 	}
+	t.linked = 1
+	defer func() { t.linked = 2 }()
 	u := t.Unit
 	if t.Node.Kind == tree.Null {
 		// A type with a name only.
@@ -175,6 +204,30 @@ func (t *Type) resolve() {
 		return
 	}
 	t.derive()
+}
+
+// resolve reads the type and what it derives from. Other kinds of types that
+// it refers to may have been linked only.
+func (t *Type) resolve() {
+	if t.state != 0 {
+		return
+	}
+	t.state = 1
+	t.Unit.run.depth++
+	defer func() {
+		t.state = 2
+		t.Unit.run.depth--
+		t.Unit.run.drain()
+	}()
+	t.link()
+	if t.Node.Kind != tree.Map {
+		return
+	}
+	u := t.Unit
+	if t.Parent != nil {
+		t.Parent.resolve()
+		t.inherit(t.Parent)
+	}
 	switch t.Kind {
 	case DataType:
 		t.readData()
@@ -186,9 +239,9 @@ func (t *Type) resolve() {
 	switch t.Kind {
 	case NodeType:
 		t.readCapabilities()
-		t.readRequirements()
 		t.readInterfaces()
 		t.readArtifacts()
+		u.run.later(t.require)
 	case RelationshipType:
 		t.readInterfaces()
 		t.ValidCapabilities = u.validTypes(CapabilityType, first(t.Node.Get("valid_capability_types"), t.Node.Get("valid_target_types")), t.ValidCapabilities)
@@ -210,6 +263,21 @@ func (t *Type) resolve() {
 		t.Members = u.policyTargets(t.Node.Get("targets"), t.Members)
 		t.readTriggers()
 	}
+}
+
+// require reads the requirements of a node type, after those of the one that
+// it derives from.
+func (t *Type) require() {
+	if t.required || t.Unit == nil {
+		return
+	}
+	t.required = true
+	if t.Parent != nil {
+		t.Parent.resolve()
+		t.Parent.require()
+		t.Requirements = t.Parent.Requirements.clone()
+	}
+	t.readRequirements()
 }
 
 func first(nodes ...*tree.Node) *tree.Node {
@@ -234,7 +302,7 @@ func (u *Unit) strings(n *tree.Node, what string) []string {
 	return made
 }
 
-// derive finds the parent and copies what is inherited.
+// derive finds the parent.
 func (t *Type) derive() {
 	u, from := t.Unit, t.Node.Get("derived_from")
 	if !from.Is(tree.String) {
@@ -260,8 +328,7 @@ func (t *Type) derive() {
 			t.broken = true
 			return
 		}
-		p.resolve()
-	} else if p = u.Type(t.Kind, from.Text); p == nil {
+	} else if p = u.lookUp(t.Kind, from.Text); p == nil {
 		if b := u.run.builtins[from.Text]; b != nil && t.Kind != DataType {
 			u.errorf(from, "", "%s is a data type, not a %s", from.Text, t.Kind)
 		} else {
@@ -270,11 +337,12 @@ func (t *Type) derive() {
 		t.broken = true
 		return
 	}
-	if p.state == 1 {
+	if p.linked == 1 {
 		u.errorf(from, "", "%s derives from itself, by way of %s", t.Name, p.Name)
 		t.broken = true
 		return
 	}
+	p.link()
 	t.Parent = p
 	for at, n := p, 0; at != nil; at, n = at.Parent, n+1 {
 		if n >= maxAncestors-2 {
@@ -283,8 +351,12 @@ func (t *Type) derive() {
 			return
 		}
 	}
+}
+
+// inherit copies what the parent has.
+func (t *Type) inherit(p *Type) {
 	t.Properties, t.Attributes = p.Properties.clone(), p.Attributes.clone()
-	t.Capabilities, t.Requirements = p.Capabilities.clone(), p.Requirements.clone()
+	t.Capabilities = p.Capabilities.clone()
 	t.Artifacts, t.Interfaces = p.Artifacts.clone(), p.Interfaces.clone()
 	t.Inputs, t.Operations, t.Notifications = p.Inputs.clone(), p.Operations.clone(), p.Notifications.clone()
 	t.ValidCapabilities, t.ValidTargets = p.ValidCapabilities, p.ValidTargets

@@ -13,6 +13,11 @@ import (
 // teller is told what is wrong with a value; nil: nobody is.
 type teller func(n *tree.Node, hint, format string, args ...any)
 
+// literalLater checks a value once the types that are being read are.
+func (u *Unit) literalLater(s *Schema, n *tree.Node) {
+	u.run.later(func() { u.literal(s, n) })
+}
+
 // literal checks a value in a definition, where there is no service yet.
 func (u *Unit) literal(s *Schema, n *tree.Node) {
 	u.checkExpression(n, nil)
