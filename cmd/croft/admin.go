@@ -167,7 +167,7 @@ func (a *app) writeAdminSlivers(list []admin.Sliver) error {
 	fmt.Fprintln(w, "SLIVER\tSLICE\tNAME\tHOST\tALLOCATION\tSTATE\tDOING\tEXPIRES\tUSERS\tFAULT")
 	for _, s := range list {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", s.URN, s.Slice.Name, s.ClientID, orDash(s.Host), short(s.Allocation),
-			short(s.Operational), orDash(s.Doing), when(s.Expires), orDash(strings.Join(s.Users, ",")), s.Fault)
+			short(s.Operational), orDash(s.Doing), when(s.Expires), orDash(strings.Join(s.Users, ",")), oneLine(s.Fault))
 	}
 	return w.Flush()
 }
@@ -185,7 +185,7 @@ func (a *app) adminEvents(cmd *cobra.Command, d *admin.Client, args []string) er
 	fmt.Fprintln(w, "AT\tSLIVER\tNAME\tALLOCATION\tSTATE\tDOING\tFAULT")
 	for _, e := range list {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", e.At.UTC().Format("2006-01-02T15:04:05.000Z"), e.Sliver, orDash(e.ClientID),
-			short(e.Allocation), short(e.Operational), orDash(e.Doing), e.Fault)
+			short(e.Allocation), short(e.Operational), orDash(e.Doing), oneLine(e.Fault))
 	}
 	return w.Flush()
 }

@@ -21,9 +21,14 @@ func (a *app) adminHosts(cmd *cobra.Command, d *admin.Client, _ []string) error 
 	for _, h := range list {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", h.Name, orDash(strings.Join(h.Types, ",")), h.State,
 			freeOf(h.Capacity.Cores, h.Taken.Cores, "%g"), freeOf(float64(h.Capacity.Memory), float64(h.Taken.Memory), "%.0f MiB"),
-			freeOf(float64(h.Capacity.Disk), float64(h.Taken.Disk), "%.0f MiB"), nodesOn(h), h.Why)
+			freeOf(float64(h.Capacity.Disk), float64(h.Taken.Disk), "%.0f MiB"), nodesOn(h), oneLine(h.Why))
 	}
 	return w.Flush()
+}
+
+// oneLine is a text for a table.
+func oneLine(text string) string {
+	return strings.Join(strings.FieldsFunc(text, func(c rune) bool { return c == '\n' || c == '\r' || c == '\t' }), "; ")
 }
 
 // freeOf is what is left of what is there, "-" where that is not counted.
@@ -63,7 +68,7 @@ func (a *app) adminMachines(cmd *cobra.Command, d *admin.Client, _ []string) err
 		case t.There:
 			there = "yes"
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.Driver, t.Sliver, orDash(t.Slice.Name), orDash(string(t.ClientID)), t.Kind, there, orDash(t.Amiss))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", t.Driver, t.Sliver, orDash(t.Slice.Name), orDash(string(t.ClientID)), t.Kind, there, orDash(oneLine(t.Amiss)))
 	}
 	for _, name := range m.Silent {
 		a.warn("the driver %s does not answer", name)

@@ -37,7 +37,7 @@ func (a *app) writeSlivers(slivers []client.Sliver) error {
 	w := tabwriter.NewWriter(a.out, 0, 8, 2, ' ', 0)
 	fmt.Fprintln(w, "SLIVER\tALLOCATION\tSTATE\tEXPIRES\tERROR")
 	for _, s := range slivers {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.URN, short(s.Allocation), short(s.Operational), when(s.Expires), s.Error)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.URN, short(s.Allocation), short(s.Operational), when(s.Expires), oneLine(s.Error))
 	}
 	if err := w.Flush(); err != nil || len(stepNames(slivers)) == 0 {
 		return err

@@ -235,7 +235,8 @@ type MachineError struct {
 }
 
 func (e *MachineError) Error() string {
-	return fmt.Sprintf("machine %s: %s: %s", e.Machine, e.Doing, e.Said)
+	// Tables show it in one line.
+	return fmt.Sprintf("machine %s: %s: %s", e.Machine, e.Doing, strings.ReplaceAll(e.Said, "\n", "; "))
 }
 
 // maxSaid bounds what is kept of what a machine says.

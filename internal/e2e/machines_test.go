@@ -161,3 +161,112 @@ hosts:
 		t.Errorf("the switch has %q, %v", links, err)
 	}
 }
+
+// A machine that cannot be made clean takes no new nodes until it is, and its
+// operator is told why, whether cleaning fails or the command that makes the
+// machine anew.
+func TestUncleanMachines(t *testing.T) {
+	t.Parallel()
+	sshtest.Need(t)
+	lab, err := sshtest.NewLab()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := lab.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	reimager := lab.Reimager(t)
+	told := filepath.Join(t.TempDir(), "told")
+	reimage := fmt.Sprintf(`reimage: {command: [/bin/sh, -c, %q, reimage], limit: 60}`,
+		`env | grep ^CROFT_ | sort >'`+told+`'; `+reimager.Command[2])
+	inventory := "authority: " + authority + "\nsliver_types: [{name: raw-pc, driver: ssh}]\nhosts:\n"
+	machines := map[string]*sshtest.Machine{}
+	for name, more := range map[string]string{"pc1": "scratch: /scratch", "pc2": reimage} {
+		m, err := lab.Machine(name, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		mac, err := m.MAC(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		machines[name] = m
+		inventory += fmt.Sprintf("  - {name: %s, sliver_types: raw-pc, interfaces: [{name: eth1, mac: %q}], access: {address: %s, port: %d, host_keys: %q, boot_limit: 15, %s}}\n",
+			name, mac, m.Host, m.Port, m.HostKey(), more)
+	}
+	b := newFederation(t, setting{"log:\n  level", fmt.Sprintf("machines: {key: %q}\nlog:\n  level", lab.KeyFile())}, setting{"reconcile: 1m", "reconcile: 1s"})
+	b.write("inventory.yaml", inventory)
+	b.start()
+	host := func(name string) string {
+		for line := range strings.Lines(b.must("admin", "hosts")) {
+			if strings.HasPrefix(line, name+" ") {
+				return line
+			}
+		}
+		t.Fatalf("croft admin hosts does not list %s", name)
+		return ""
+	}
+	on := func(name string) string {
+		return b.request(fmt.Sprintf(`<node client_id="n" component_id="urn:publicid:IDN+%s+node+%s"><sliver_type name="raw-pc"/></node>`, authority, name))
+	}
+	reasons := map[string]string{"pc1": "scratch /scratch cannot be emptied", "pc2": "the image server is out of order"}
+	for name := range reasons {
+		b.slice(name)
+		b.must("up", name, on(name))
+		b.must("ssh", name, "n", "--", "echo x >/tmp/left")
+		if line := host(name); !strings.Contains(line, "in service") || !strings.Contains(line, name+"/n") {
+			t.Errorf("croft admin hosts says %q", line)
+		}
+	}
+	if out, err := machines["pc1"].Run("mkdir /scratch/mnt && mount -t tmpfs none /scratch/mnt"); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	reimager.Fail(true)
+	for name, reason := range reasons {
+		b.must("delete", name)
+		b.await("the operator to be told", func() bool {
+			line := host(name)
+			return strings.Contains(line, "ailing") && strings.Contains(line, reason)
+		})
+	}
+	// Also under a manager that knows of it by its journal alone.
+	b.kill()
+	b.start()
+	for name, reason := range reasons {
+		b.await("the operator to be told again", func() bool { return strings.Contains(host(name), reason) })
+		t.Logf("croft admin hosts: %s", host(name))
+		if b.advertised()[name].Available {
+			t.Errorf("%s is advertised as available", name)
+		}
+		b.refused(reason, "allocate", name, on(name))
+		// Forgetting it makes the machine no cleaner.
+		b.must("admin", "delete", "--force", name)
+		b.await("the machine to be looked at", func() bool { return strings.Contains(host(name), reason) })
+		b.refused(reason, "allocate", name, on(name))
+	}
+	t.Logf("croft admin machines:\n%s", b.must("admin", "machines"))
+	if out, err := machines["pc1"].Run("umount /scratch/mnt"); err != nil {
+		t.Fatalf("%v %s", err, out)
+	}
+	reimager.Fail(false)
+	for name := range reasons {
+		b.await("the machine to be in service", func() bool { return strings.Contains(host(name), "in service") })
+		if left := machines[name].Changes(); len(left) > 0 {
+			t.Errorf("left on %s:\n\t%s", name, strings.Join(left, "\n\t"))
+		}
+		b.must("up", name, on(name))
+	}
+	environment, err := os.ReadFile(told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the command was told\n%s", environment)
+	mac, _ := machines["pc2"].MAC(0)
+	for _, want := range []string{"CROFT_HOST=pc2\n", "CROFT_IMAGE=\n", "CROFT_MACS=" + mac + "\n", "CROFT_ADDRESS=", "CROFT_SLICE=urn:publicid:IDN+" + authority + "+slice+pc2\n"} {
+		if !strings.Contains(string(environment), want) {
+			t.Errorf("the command that makes a machine anew was not told %q", want)
+		}
+	}
+}
