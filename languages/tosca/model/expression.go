@@ -152,6 +152,13 @@ func (u *Unit) checkConstant(c call, sc *scope) {
 		}
 		args = append(args, v)
 	}
+	if values.Arithmetic(c.name) {
+		for _, arg := range args {
+			if text, ok := arg.(string); ok && startsWithNumber(text) {
+				return // a number with a unit, of which type is known later
+			}
+		}
+	}
 	if _, err := values.Call(c.name, args); err != nil {
 		u.errorf(c.node, "", "%v", err)
 	}
@@ -257,6 +264,7 @@ func (u *Unit) compute(c call, sc *scope) any {
 	for i, n := range nodes {
 		args[i] = u.raw(n, sc)
 	}
+	readQuantities(c.name, args, sc)
 	v, err := values.Call(c.name, args)
 	if err != nil {
 		if sc != nil {
@@ -265,6 +273,28 @@ func (u *Unit) compute(c call, sc *scope) any {
 		return values.Unknown{}
 	}
 	return v
+}
+
+// readQuantities reads strings that are computed with as numbers with units.
+func readQuantities(function string, args []any, sc *scope) {
+	if !values.Arithmetic(function) {
+		return
+	}
+	for i, arg := range args {
+		text, ok := arg.(string)
+		if !ok {
+			continue
+		}
+		if sc != nil && sc.dimension != nil {
+			if q, err := sc.dimension.Parse(text); err == nil {
+				args[i] = q
+				continue
+			}
+		}
+		if q, ok := values.ReadQuantity(text); ok {
+			args[i] = q
+		}
+	}
 }
 
 // maxSteps bounds the calls that one value takes.

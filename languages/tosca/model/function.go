@@ -15,6 +15,7 @@ type Function struct {
 	Unit       *Unit
 	Node       *tree.Node
 	signatures []signature
+	refined    *Function // of the same name outside of the service template, or nil
 	checked    bool
 }
 
@@ -76,12 +77,19 @@ func (f *Function) check() {
 	}
 	f.checked = true
 	u := f.Unit
-	if !u.keys(f.Node, &functionKeys) {
+	k := functionKeys
+	if f.refined != nil {
+		f.signatures, k.need = f.refined.signatures, nil
+	}
+	if !u.keys(f.Node, &k) {
 		return
 	}
 	list := items(f.Node.Get("signatures"))
 	if len(list) == 0 && f.Node.Get("signatures").Is(tree.List) {
 		u.errorf(f.Node.Get("signatures"), "want at least one", "function %s has no signature", f.Name)
+	}
+	if len(list) > 0 {
+		f.signatures = nil
 	}
 	for _, n := range list {
 		if !u.keys(n, &signatureKeys) {

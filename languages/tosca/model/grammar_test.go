@@ -174,7 +174,7 @@ var cases = []grammar{
 }
 
 func TestGrammar(t *testing.T) {
-	for _, c := range slices.Concat(cases, templates, derivations, refinements, assignments) {
+	for _, c := range slices.Concat(cases, templates, derivations, refinements, assignments, calls) {
 		t.Run(c.name, func(t *testing.T) {
 			found := mistakes(readText(t, c.text, nil))
 			if c.wrong == "" {

@@ -212,6 +212,67 @@ func (u *Unit) near(k Kind, name string) string {
 	return ""
 }
 
+// maxNamed bounds the names that are compared for each file.
+const maxNamed = 200_000
+
+// unique tells of types of one name that meet in a namespace: of this file and
+// of what it imports (csd05, 5.2.2). Those of 1.x may replace others.
+func (u *Unit) unique() {
+	if u.Old() || u.builtin {
+		return
+	}
+	imports := u.Root.Get("imports")
+	in := func(namespace string, own bool, units []*Unit) {
+		seen, budget := map[*Unit]bool{}, maxNamed
+		var known [kinds]map[string]*Type
+		for k := range known {
+			known[k] = map[string]*Type{}
+		}
+		var add func(of *Unit)
+		add = func(of *Unit) {
+			if seen[of] || of.Old() || budget < 0 {
+				return
+			}
+			seen[of] = true
+			for k := range kinds {
+				budget -= len(of.types[k])
+				for name, t := range of.types[k] {
+					before, twice := known[k][name]
+					if twice && sameDefinition(before.Node, t.Node) {
+						continue
+					}
+					if !twice {
+						known[k][name] = t
+						continue
+					}
+					full := name
+					if namespace != "" {
+						full = namespace + ":" + name
+					}
+					tell, at := u.errorf, imports
+					if before.Unit == u {
+						tell, at = u.warnf, u.Root.Get(sections[k]).KeyOf(name)
+					}
+					tell(at, "import into a namespace", "%s %s is defined in %s and in %s", k, full, before.Unit.Name, of.Name)
+				}
+			}
+			for _, other := range of.plain {
+				add(other)
+			}
+		}
+		if own {
+			add(u)
+		}
+		for _, other := range units {
+			add(other)
+		}
+	}
+	in("", true, u.plain)
+	for namespace, units := range u.named {
+		in(namespace, false, units)
+	}
+}
+
 // keywords begin or lead on TOSCA paths, so that a node of such a name could
 // not be reached by one.
 var keywords = []string{"SELF", "SOURCE", "TARGET", "HOST"}

@@ -19,6 +19,9 @@ type scope struct {
 	hasValue  bool
 	value     any
 	schema    *Schema
+	// dimension is that of the scalar which an expression is to give: strings
+	// that it computes with may be numbers with its units.
+	dimension *values.Dimension
 
 	steps int
 	depth int
@@ -174,6 +177,9 @@ func (c *Cell) value(index int64, depth int) any {
 		return v
 	}
 	sc := &scope{service: c.entity.service, self: c.entity, index: index, depth: depth}
+	if c.Def != nil {
+		sc.dimension = c.Def.Schema.dimension()
+	}
 	if c.busy {
 		c.Unit.errorf(c.Entry, "", "the value of %s depends on itself", c.Name)
 		return values.Unknown{}

@@ -141,9 +141,12 @@ func (u *Unit) service(given map[string]any) *Service {
 	u.keys(n, &k)
 	s := &Service{Unit: u, Node: n, inputValues: map[string]any{}, byType: map[*Type][]*Node{}}
 	for _, e := range entries(n.Get("functions")) {
-		if u.functions[e.Key.Text] == nil && u.nameable(e.Key, "a function") {
-			u.functions[e.Key.Text] = &Function{Name: e.Key.Text, Unit: u, Node: e.Value}
+		if !u.nameable(e.Key, "a function") {
+			continue
 		}
+		f := &Function{Name: e.Key.Text, Unit: u, Node: e.Value, refined: u.function(e.Key.Text)}
+		u.functions[f.Name] = f
+		f.check()
 	}
 	u.define(&s.Inputs, n.Get("inputs"), serviceInputDef, false)
 	s.give(given)

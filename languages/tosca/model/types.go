@@ -131,6 +131,7 @@ var typeKeynames = [kinds]*keynames{
 
 // checkTypes reads all the types that the file defines.
 func (u *Unit) checkTypes() {
+	u.unique()
 	for k := range kinds {
 		for _, e := range entries(u.Root.Get(sections[k])) {
 			if t := u.types[k][e.Key.Text]; t != nil && t.Node == e.Value {

@@ -24,7 +24,19 @@ func (u *Unit) literal(s *Schema, n *tree.Node) {
 	if is := u.kindOf(n, nil); is != nil && !is.fits(s) {
 		u.errorf(n, "want a "+s.name(), "the function gives a %s", is.name())
 	}
-	u.conform(s, u.raw(n, nil), n, nil, u.errorf)
+	var sc *scope
+	if d := s.dimension(); d != nil && isCall(n) {
+		sc = &scope{dimension: d}
+	}
+	u.conform(s, u.raw(n, sc), n, nil, u.errorf)
+}
+
+// dimension is that of values with units, or nil.
+func (s *Schema) dimension() *values.Dimension {
+	if s == nil || s.Type == nil || !isScalar(s.Type.base()) {
+		return nil
+	}
+	return s.Type.dimension
 }
 
 // conforms reports whether a value is valid.
@@ -346,7 +358,10 @@ func discard(*tree.Node, string, string, ...any) {}
 // scalarValue checks a number with a unit.
 func (u *Unit) scalarValue(t *Type, v any, n *tree.Node, sc *scope, tell teller) (any, bool) {
 	if q, ok := v.(values.Quantity); ok {
-		return q, true
+		if t.dimension == nil || q.Dimension == t.dimension || q.Dimension.Name == t.dimension.Name {
+			return q, true
+		}
+		v = q.Text
 	}
 	str, ok := v.(string)
 	if !ok || t.dimension == nil {

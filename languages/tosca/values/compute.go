@@ -216,8 +216,11 @@ func number(v any) (f float64, integer, ok bool) {
 
 func product(args []any) (any, error) {
 	if q, ok := args[0].(Quantity); ok {
+		if len(args) != 2 {
+			return nil, fmt.Errorf("a %s is multiplied by one integer or float", TypeName(q))
+		}
 		f, _, isNumber := number(args[1])
-		if !isNumber || len(args) != 2 {
+		if !isNumber {
 			return nil, fmt.Errorf("a %s is multiplied by one integer or float", TypeName(q))
 		}
 		return q.scaled(q.Amount * f)

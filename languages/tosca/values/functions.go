@@ -30,6 +30,12 @@ func Has(name string) bool { _, ok := functions[name]; return ok }
 // Names lists the functions, sorted.
 func Names() []string { return slices.Sorted(maps.Keys(functions)) }
 
+// Arithmetic reports whether the function computes with numbers, of which
+// those with units may be written as strings.
+func Arithmetic(name string) bool { return slices.Contains(arithmetic, name) }
+
+var arithmetic = []string{"sum", "difference", "product", "quotient", "remainder"}
+
 // Boolean reports whether the function gives a boolean.
 func Boolean(name string) bool { return slices.Contains(booleans, name) }
 
@@ -143,7 +149,7 @@ var functions = map[string]function{
 
 	"sum":        {1, -1, sum, false},
 	"difference": {2, 2, difference, false},
-	"product":    {2, -1, product, false},
+	"product":    {1, -1, product, false},
 	"quotient":   {2, 2, quotient, false},
 	"remainder":  {2, 2, remainder, false},
 	"round":      {1, 1, rounding(func(f float64) float64 { return math.Ceil(f - 0.5) }), false},

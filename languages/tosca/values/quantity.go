@@ -133,6 +133,16 @@ var dimensions = []*Dimension{
 	}},
 }
 
+// ReadQuantity reads a number with a unit of csd05.
+func ReadQuantity(s string) (Quantity, bool) {
+	for _, d := range dimensions {
+		if q, err := d.Parse(s); err == nil {
+			return q, true
+		}
+	}
+	return Quantity{}, false
+}
+
 // ScalarUnit returns the dimension of a scalar-unit type of csd05.
 func ScalarUnit(name string) (*Dimension, bool) {
 	for _, d := range dimensions {

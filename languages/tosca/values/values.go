@@ -9,6 +9,7 @@ package values
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -191,9 +192,20 @@ func formatFloat(f float64) string {
 
 // ParseTime reads a timestamp (RFC 3339; an unknown zone is UTC).
 func ParseTime(s string) (time.Time, error) {
-	t, err := time.Parse(time.RFC3339Nano, strings.ToUpper(s))
+	text := strings.ToUpper(s)
+	leap := len(text) > 19 && text[16:19] == ":60"
+	if leap { // RFC 3339, 5.7: a second that Go's clock does not have
+		text = text[:16] + ":59" + text[19:]
+	}
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if utc := t.UTC(); leap && (utc.Hour() != 23 || utc.Minute() != 59) {
+		err = errors.New("a leap second in the middle of a day")
+	}
 	if err != nil {
 		return t, fmt.Errorf("%q is no timestamp: want RFC 3339, such as 2026-01-02T15:04:05Z", s)
+	}
+	if leap {
+		t = t.Add(time.Second)
 	}
 	return t, nil
 }

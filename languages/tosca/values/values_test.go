@@ -195,3 +195,26 @@ func TestVersions(t *testing.T) {
 		t.Error("alpha and beta were ordered")
 	}
 }
+
+func TestTimes(t *testing.T) {
+	for text, want := range map[string]string{
+		"2026-01-02T03:04:05Z":         "2026-01-02T03:04:05Z",
+		"2026-01-02t03:04:05.25+01:00": "2026-01-02T02:04:05.25Z",
+		"2016-12-31T23:59:60Z":         "2017-01-01T00:00:00Z",
+		"2016-12-31T18:59:60-05:00":    "2017-01-01T00:00:00Z",
+		"2016-12-31T12:00:60Z":         "",
+		"2026-01-02":                   "",
+		"2026-01-02 03:04:05Z":         "",
+	} {
+		got, err := ParseTime(text)
+		if want == "" {
+			if err == nil {
+				t.Errorf("%s is read as %v", text, got)
+			}
+			continue
+		}
+		if s := got.UTC().Format("2006-01-02T15:04:05.999Z07:00"); err != nil || s != want {
+			t.Errorf("%s: %s, %v; want %s", text, s, err, want)
+		}
+	}
+}
