@@ -29,6 +29,8 @@ type AllocateOptions struct {
 	// Documents are those that the document may refer to, in place of the
 	// slice's own; nil leaves it at these.
 	Documents []languages.Document
+
+	by urn.URN // who reserves
 }
 
 // Allocated is the answer to Allocate.
@@ -58,6 +60,7 @@ func (s *Service) allocate(ctx context.Context, p *credentials.Principal, slice 
 		return nil, err
 	}
 	defer unlock()
+	o.by = p.User
 	return s.reserve(ctx, grant, slice, document, o)
 }
 
@@ -107,6 +110,11 @@ func (s *Service) placeAndReserve(ctx context.Context, alone bool, w *wanted) ([
 	placed, extensions, err := s.placeWanted(w, occupancy)
 	if err != nil {
 		return nil, err
+	}
+	for i := range placed {
+		if placed[i].Node != nil {
+			placed[i].Node.Owner = w.by
+		}
 	}
 	req := w.compiled.Request
 	if len(req.Nodes) > 0 && !slices.ContainsFunc(placed, func(v slivers.Sliver) bool { return v.Node != nil }) {

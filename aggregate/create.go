@@ -51,7 +51,7 @@ func (s *Service) create(ctx context.Context, p *credentials.Principal, slice ur
 	if _, err := cleanUsers(o.Users); err != nil {
 		return nil, err
 	}
-	reserved, err := s.reserve(ctx, grant, slice, document, AllocateOptions{Inputs: o.Inputs})
+	reserved, err := s.reserve(ctx, grant, slice, document, AllocateOptions{Inputs: o.Inputs, by: p.User})
 	if err != nil {
 		return nil, err
 	}

@@ -21,12 +21,13 @@ type wanted struct {
 	steps    []slivers.Step
 	now      time.Time
 	expires  time.Time // of what is to be reserved
+	by       urn.URN   // who reserves
 }
 
 // understand reads a document for a slice. It refuses what no testbed could
 // give.
 func (s *Service) understand(ctx context.Context, grant credentials.Grant, slice urn.URN, document []byte, o AllocateOptions) (*wanted, error) {
-	w := &wanted{snapshot: s.Inventory(), now: s.Clock()}
+	w := &wanted{snapshot: s.Inventory(), now: s.Clock(), by: o.by}
 	var err error
 	if w.expires, err = s.leaseFor(w.now, grant.Expires, o.End, s.Leases.Allocated, s.Leases.AllocatedMax); err != nil {
 		return nil, err

@@ -35,8 +35,10 @@ var help = map[string]about{
 		sig("array", "array", "string", "struct")},
 	"Delete":   {"Delete(urns, credentials, options): give slivers back. Option: geni_best_effort.", sig("array", "array", "struct")},
 	"Shutdown": {"Shutdown(slice_urn, credentials, options): stop a slice in an emergency; only the operator can open it again.", sig("string", "array", "struct")},
-	"Update":   {"Update(urns, credentials, rspec, options): of a later draft of the API; not supported.", sig("array", "array", "string", "struct")},
-	"Cancel":   {"Cancel(urns, credentials, options): of a later draft of the API; not supported.", sig("array", "array", "struct")},
+	"ListSlices": {"ListSlices(credentials, options): the slices that the caller has something in, with or without a credential for each: " +
+		"those made by the REST APIs, and those all of whose nodes the caller has reserved. Croft's own.", [][]string{{"array", "array", "struct"}}},
+	"Update": {"Update(urns, credentials, rspec, options): of a later draft of the API; not supported.", sig("array", "array", "string", "struct")},
+	"Cancel": {"Cancel(urns, credentials, options): of a later draft of the API; not supported.", sig("array", "array", "struct")},
 	"CreateSliver": {"CreateSliver(slice_urn, credentials, rspec, users, options): reserve what a document asks for, make it and start it.",
 		sig("string", "array", "string", "array", "struct")},
 	"SliverStatus": {"SliverStatus(slice_urn, credentials, options): the states of a slice's slivers.", sig("string", "array", "struct")},

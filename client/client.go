@@ -298,6 +298,34 @@ func (c *Client) Describe(ctx context.Context, targets []urn.URN, creds []Creden
 	return r.described(value)
 }
 
+// Slice is a slice that the caller has something in.
+type Slice struct {
+	URN     urn.URN   `json:"croft_slice"`
+	Created time.Time `json:"croft_created,omitzero"`
+	Expires time.Time `json:"croft_expires,omitzero"` // the first of its slivers
+	Slivers int       `json:"croft_slivers"`
+}
+
+// Slices asks a Croft which slices the caller has something in (ListSlices).
+func (c *Client) Slices(ctx context.Context, creds []Credential) ([]Slice, error) {
+	r := &reader{method: "ListSlices"}
+	value, err := c.call(ctx, r, wire(creds), map[string]any{})
+	if err != nil {
+		return nil, err
+	}
+	out := []Slice{}
+	for i, v := range r.list(value, "value") {
+		at := fmt.Sprintf("value[%d]", i)
+		m := r.object(v, at)
+		if r.err != nil {
+			break
+		}
+		out = append(out, Slice{URN: r.urn(m, "croft_slice", at), Created: r.time(m, "croft_created", at), Expires: r.time(m, "croft_expires", at),
+			Slivers: r.number(m, "croft_slivers", at)})
+	}
+	return out, r.err
+}
+
 // Outputs asks a Croft for the outputs of a slice's documents, such as those
 // of TOSCA templates (option croft_outputs of Describe).
 func (c *Client) Outputs(ctx context.Context, slice urn.URN, creds []Credential) (*Described, error) {

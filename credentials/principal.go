@@ -36,6 +36,7 @@ type Verifier struct {
 	trust  *Trust
 	policy *Policy
 	cache  *cache[*verified]
+	own    func(urn.URN) []LocalRight // see Owning; nil for nobody's
 }
 
 // NewVerifier returns a verifier that relies on trust. With policy nil, the
@@ -59,8 +60,9 @@ type Principal struct {
 	policy  *Policy
 	now     func() time.Time
 	usable  []indexed
-	userKey KeyID    // of User, if SpeaksBy is set
-	denied  *Refusal // why User is zero
+	own     []indexed // rights without a credential
+	userKey KeyID     // of User, if SpeaksBy is set
+	denied  *Refusal  // why User is zero
 	// reasons say why credentials are of no use for any call, in order.
 	reasons []reason
 	used    []Identity
@@ -117,6 +119,9 @@ func (v *Verifier) Verify(ctx context.Context, caller *Caller, p Presented) (*Pr
 		principal.usable = append(principal.usable, indexed{i, found})
 	}
 	principal.speak(p.SpeakingFor)
+	if v.own != nil && !principal.User.IsZero() {
+		principal.own = locally(principal.User, principal.now(), v.own(principal.User))
+	}
 	principal.usable = slices.DeleteFunc(principal.usable, func(c indexed) bool {
 		if c.statement != nil || c.owner.Equal(principal.User) {
 			return false
@@ -169,6 +174,10 @@ func (v *Verifier) one(a *anchors, c Credential) (*verified, error) {
 func (p *Principal) May(call Call, target urn.URN, slivers ...urn.URN) (Grant, error) {
 	if p.denied != nil {
 		return Grant{}, p.refusal(call, target, p.denied.Text, p.reasons)
+	}
+	if grant, ok := p.mayOwn(call, target); ok {
+		p.used = append(p.used, grant.Proof...)
+		return grant, nil
 	}
 	if p.policy != nil && p.policy.decides(call) {
 		grant, err := p.mayByPolicy(call, target, slivers)

@@ -44,25 +44,30 @@ type Identity struct {
 	clock  func() time.Time
 }
 
-// Principal is the identity with all rights on the slices of an authority and
-// none elsewhere. Faces give it the authority that is the identity's own.
-func (i *Identity) Principal(authority urn.Authority) *credentials.Principal {
-	return credentials.Local(i.Member, authority, i.clock)
+// Principal is the identity with its rights: see PrincipalOf.
+func (i *Identity) Principal(site urn.Authority, lent ...urn.URN) *credentials.Principal {
+	return PrincipalOf(site, i.Member, i.clock, lent...)
 }
 
 // Authority is the sub-authority of a site that the slices of the identity's
 // member are in, for a face: "example.org:im:u-alice".
 func (i *Identity) Authority(site urn.Authority, face string) urn.Authority {
-	return urn.Authority(fmt.Sprintf("%s:%s:%s", site, face, i.Owner(site)))
+	return authority(site, face, i.Member)
 }
 
 // Owner names the identity's member, as a part of authorities and file names.
-func (i *Identity) Owner(site urn.Authority) string {
-	name := strings.ToLower(i.Member.Name)
-	if i.Member.Authority.Equal(site) && ownerName.MatchString(name) {
+func (i *Identity) Owner(site urn.Authority) string { return ownerOf(site, i.Member) }
+
+func authority(site urn.Authority, face string, member urn.URN) urn.Authority {
+	return urn.Authority(fmt.Sprintf("%s:%s:%s", site, face, ownerOf(site, member)))
+}
+
+func ownerOf(site urn.Authority, member urn.URN) string {
+	name := strings.ToLower(member.Name)
+	if member.Authority.Equal(site) && ownerName.MatchString(name) {
 		return "u-" + name
 	}
-	sum := sha256.Sum256([]byte(i.Member.Canonical().String()))
+	sum := sha256.Sum256([]byte(member.Canonical().String()))
 	return "f-" + hex.EncodeToString(sum[:10])
 }
 

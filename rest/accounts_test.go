@@ -168,10 +168,11 @@ func TestPrincipal(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := id.Authority("example.org", "im")
+	lent := urn.MustParse("urn:publicid:IDN+example.org+slice+lent")
 	if own != "example.org:im:u-alice" {
 		t.Errorf("authority %s", own)
 	}
-	p := id.Principal(own)
+	p := id.Principal("example.org", lent, urn.MustParse("urn:publicid:IDN+example.org:im:u-alice+slice+x"))
 	for _, test := range []struct {
 		slice string
 		may   bool
@@ -180,7 +181,10 @@ func TestPrincipal(t *testing.T) {
 		{"urn:publicid:IDN+example.org:im:u-bob+slice+x", false},
 		{"urn:publicid:IDN+example.org:im+slice+x", false},
 		{"urn:publicid:IDN+example.org+slice+x", false},
-		{"urn:publicid:IDN+example.org:zoe:u-alice+slice+x", false},
+		{"urn:publicid:IDN+example.org:zoe:u-alice+slice+x", true},
+		{"urn:publicid:IDN+example.org:camp:u-alice+slice+x", true},
+		{"urn:publicid:IDN+example.org:zoe:u-bob+slice+x", false},
+		{"urn:publicid:IDN+example.org:other:u-alice+slice+x", false},
 	} {
 		for _, call := range credentials.Calls() {
 			if call == credentials.ListResources {

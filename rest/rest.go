@@ -4,10 +4,11 @@
 // the service of package aggregate.
 //
 // Who calls is found by Accounts; what the caller does is done by the
-// principal of the Identity, which has all rights on the slices of one
-// sub-authority of the site and none elsewhere. So everything that a face makes
-// is a slice that only its account's member sees through the faces, and that
-// the aggregate's other callers have no rights on.
+// principal of the Identity, which has all rights on the slices of sub-authorities
+// of the site, one for each face, and none elsewhere but on those that its
+// member has made by the AM API. So everything that a face makes is a slice
+// that only its account's member sees, through every face and the AM API, and
+// that other callers have no rights on.
 package rest
 
 import (

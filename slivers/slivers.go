@@ -138,7 +138,7 @@ type NodeFacts struct {
 	// Hosts names what Croft has written of the other nodes into its hosts file.
 	Hosts string `json:",omitempty"`
 
-	Owner  urn.URN            `json:",omitzero"`  // the member who provisioned it
+	Owner  urn.URN            `json:",omitzero"`  // the member who reserved it, and then who provisioned it
 	Wanted []request.User     `json:",omitempty"` // accounts that the document asks for
 	Env    []request.Variable `json:",omitempty"` // of its steps
 	Ports  []Port             `json:",omitempty"` // reached from outside

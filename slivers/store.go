@@ -28,6 +28,11 @@ type Store interface {
 	// Slices lists all slices, the oldest first.
 	Slices(ctx context.Context) ([]Slice, error)
 
+	// SlicesOf lists the slices that have slivers here and either are of one
+	// of some authorities or have a node of a member (NodeFacts.Owner), the
+	// oldest first.
+	SlicesOf(ctx context.Context, member urn.URN, authorities []urn.Authority) ([]Slice, error)
+
 	// Documents returns the documents of a slice, in the order they came.
 	Documents(ctx context.Context, slice urn.URN) ([]Document, error)
 

@@ -37,6 +37,7 @@ func (a *API) Methods() map[string]wire.Method {
 		"Renew":                    a.renew,
 		"Delete":                   a.delete,
 		"Shutdown":                 a.shutdown,
+		"ListSlices":               a.listSlices,
 		"Update":                   unsupported("Update"),
 		"Cancel":                   unsupported("Cancel"),
 	}

@@ -61,16 +61,19 @@ func formats(list []client.Format) string {
 }
 
 func (a *app) listCommand() *cobra.Command {
-	var available, raw bool
+	var available, raw, mine bool
 	c := a.calls(&cobra.Command{
 		Use:     "list",
 		Short:   "List what an aggregate has (ListResources)",
-		Example: "  croft list --available\n  croft list --raw > advertisement.xml",
+		Example: "  croft list --available\n  croft list --raw > advertisement.xml\n  croft list --slices",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := a.open()
 			if err != nil {
 				return err
+			}
+			if mine {
+				return a.listSlices(cmd.Context(), s)
 			}
 			document, err := s.ListResources(cmd.Context(), s.userCredentials(), client.ListOptions{Available: available})
 			if err != nil {
@@ -91,6 +94,7 @@ func (a *app) listCommand() *cobra.Command {
 	})
 	c.Flags().BoolVar(&available, "available", false, "only what is free")
 	c.Flags().BoolVar(&raw, "raw", false, "the advertisement as it is")
+	c.Flags().BoolVar(&mine, "slices", false, "instead, the slices that the member has something in, also by the REST APIs (of a Croft)")
 	return c
 }
 

@@ -15,11 +15,13 @@ import (
 	"golang.org/x/net/netutil"
 
 	"croft/aggregate"
+	"croft/credentials"
 	"croft/internal/config"
 	"croft/rest"
 	"croft/rest/camp"
 	"croft/rest/im"
 	"croft/rest/zoe"
+	"croft/urn"
 )
 
 // programVersion is that of the program's module, as it was built.
@@ -28,6 +30,23 @@ func programVersion() string {
 		return info.Main.Version
 	}
 	return ""
+}
+
+// verifierOf gives members with accounts for the REST APIs the rights on what
+// they have made by those.
+func verifierOf(conf *config.Config, trust *credentials.Trust, policy *credentials.Policy, site urn.Authority) *credentials.Verifier {
+	v := credentials.NewVerifier(trust, policy)
+	members := map[urn.URN]bool{}
+	for _, a := range conf.Rest.Accounts {
+		members[a.Member.Canonical()] = true
+	}
+	v.Owning(func(member urn.URN) []credentials.LocalRight {
+		if !members[member.Canonical()] {
+			return nil
+		}
+		return rest.Rights(site, member)
+	})
+	return v
 }
 
 // restBodyBytes bounds what REST clients send.

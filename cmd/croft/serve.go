@@ -169,7 +169,7 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 	}
 	defer closeDoor()
 	api := am.New(am.Config{
-		Service: service, Trust: trust, Verifier: credentials.NewVerifier(trust, policy), Log: log, Clock: time.Now,
+		Service: service, Trust: trust, Verifier: verifierOf(conf, trust, policy, service.Manager().Authority.Top()), Log: log, Clock: time.Now,
 		RequestBytes: int64(conf.Limits.RequestBytes), Nesting: conf.Limits.Nesting, ConcurrentCalls: conf.Limits.ConcurrentCalls,
 		URL: conf.URL(),
 	})

@@ -119,7 +119,7 @@ func (d *Document) Machine(f Facts) *Document {
 	for _, item := range d.Items {
 		if a, ok := item.(*Aspect); ok && a.Class == Network {
 			networks[a.Name] = a
-		} else if ok && a.Class == System && a.Name == name {
+		} else if ok && a.Class == System && a.Name == safeName(name) {
 			asked = a
 		}
 	}

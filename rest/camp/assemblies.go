@@ -36,6 +36,7 @@ type assembly struct {
 	outcomes []aggregate.Outcome
 	skew     string
 	state    string
+	derived  bool // this face has not made it: it has no plan and no request
 }
 
 // The states of assemblies and their components.
@@ -54,10 +55,13 @@ func (c *call) slice(id string) urn.URN {
 
 func (c *call) assembly(id string) (*assembly, error) {
 	a := &assembly{id: id, slice: c.slice(id), skew: none, state: running}
-	if err := c.Records.Get(c.owner, "assembly-"+id, &a.assemblyRecord); err != nil {
+	err := c.Records.Get(c.owner, "assembly-"+id, &a.assemblyRecord)
+	if errors.Is(err, rest.ErrNoRecord) {
+		return c.derivedAssembly(id)
+	}
+	if err != nil {
 		return nil, err
 	}
-	var err error
 	if a.plan, a.request, err = c.understand(a.Document); err != nil {
 		return nil, err
 	}
@@ -76,9 +80,11 @@ func (c *call) assembly(id string) (*assembly, error) {
 		return a, nil
 	}
 	a.outcomes, err = c.Service.Status(c.ctx, c.principal, aggregate.Target{Slice: a.slice}, true)
-	if isMissing(err) {
-		a.skew, a.state = unknown, gone // its lease has run out
-		return a, nil
+	if isMissing(err) { // deleted by another way in, or its lease has run out
+		if err := c.forget(a); err != nil {
+			return nil, err
+		}
+		return nil, rest.ErrNoRecord
 	}
 	if err != nil {
 		return nil, err
@@ -134,6 +140,20 @@ func sliverState(o aggregate.Outcome) string {
 	return running
 }
 
+// expires is when the first of the assembly's slivers does; "" if it has none.
+func (a *assembly) expires() string {
+	var first time.Time
+	for _, o := range a.outcomes {
+		if first.IsZero() || o.Sliver.Expires.Before(first) {
+			first = o.Sliver.Expires
+		}
+	}
+	if first.IsZero() {
+		return ""
+	}
+	return first.UTC().Format(time.RFC3339)
+}
+
 // components links to the nodes of the assembly.
 func (a *assembly) components(c *call) []link {
 	var list []link
@@ -158,6 +178,8 @@ func (c *call) ofAssembly(path string, part []string) (*resource, error) {
 	base := "assemblies/" + a.id
 	up := c.link(base, c.named(base, a.Name))
 	switch {
+	case a.derived && part[0] != "platformComponents":
+		return c.ofDerived(path, part, a)
 	case part[0] == "assemblies" && len(part) == 2:
 		var parts []link
 		for _, x := range a.plan.Artifacts {
@@ -167,7 +189,7 @@ func (c *call) ofAssembly(path string, part []string) (*resource, error) {
 		r, err := c.make(path, "assembly", a.Name, a.plan.Description, a.Created, map[string]any{
 			"applicationComponents": parts, "assemblyTemplate": c.link(from, c.named(from, a.plan.Name)),
 			"resourceState": map[string]string{"state": a.state}, "representationSkew": a.skew,
-			"org.testbed:slice": a.slice.String(), "org.testbed:pdpUri": c.url(c.r, path+"/pdp"),
+			"org.testbed:slice": a.slice.String(), "org.testbed:pdpUri": c.url(c.r, path+"/pdp"), "org.testbed:expires": a.expires(),
 		})
 		if err == nil {
 			r.assembly = a
@@ -311,15 +333,17 @@ func (c *call) act(a *assembly, action aggregate.Action) error {
 func (c *call) end(a *assembly) error {
 	ctx := context.WithoutCancel(c.ctx)
 	a.Ending = true
-	if err := c.Records.Put(c.owner, "assembly-"+a.id, &a.assemblyRecord); err != nil {
-		return err
+	if !a.derived {
+		if err := c.Records.Put(c.owner, "assembly-"+a.id, &a.assemblyRecord); err != nil {
+			return err
+		}
 	}
 	_, err := c.Service.Delete(ctx, c.principal, aggregate.Target{Slice: a.slice}, true)
 	if err != nil && !isMissing(err) {
 		return err
 	}
 	left, err := c.Service.Slivers(ctx, a.slice)
-	if (err == nil || isMissing(err)) && len(left) == 0 {
+	if (err == nil || isMissing(err)) && (len(left) == 0 || a.derived) {
 		return c.forget(a)
 	}
 	return nil

@@ -3,6 +3,9 @@
 // assembly is a slice of the caller's member; what it is like is what its
 // slivers are like.
 //
+// Slices that the member has made otherwise are assemblies, too, with a component
+// for each node, of a template that nothing else is made of.
+//
 // Beyond csd02, packages are uploaded by POST to /packages or to the platform
 // itself (tar, tar.gz, zip, or a plan alone in YAML), kept under URIs of the
 // platform's own, and templates and assemblies can be had as packages. All
@@ -103,7 +106,7 @@ func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	site := f.Service.Manager().Authority.Top()
 	c := &call{Face: f, ctx: r.Context(), w: w, r: r, id: id, authority: id.Authority(site, faceName), owner: id.Owner(site)}
-	c.principal = id.Principal(c.authority)
+	c.principal = id.Principal(site)
 	unlock, err := f.locks.Lock(r.Context(), c.owner)
 	if err != nil {
 		f.fail(w, r, err)

@@ -108,6 +108,7 @@ func resourceTypes() []resourceType {
 			changing("resourceState", kindState, true, "where in its life it is"),
 			fixed("org.testbed:slice", kindString, false, "the URN of its slice"),
 			fixed("org.testbed:pdpUri", kindURI, false, "the assembly as a package"),
+			changing("org.testbed:expires", kindTimestamp, false, "when it ends unless it is renewed, in UTC"),
 		}},
 		{"applicationComponent", "applicationComponent", []attribute{
 			fixed("assembly", kindLink, true, "what it is a part of"),

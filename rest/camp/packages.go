@@ -319,6 +319,9 @@ func (c *call) export(kind, id string) error {
 		if err != nil {
 			return err
 		}
+		if a.derived {
+			return noPackage(a)
+		}
 		return c.write(id, a.Document)
 	}
 	t, err := c.template(id)

@@ -1,6 +1,7 @@
 package camp
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -180,18 +181,29 @@ func (c *call) platform() (*resource, error) {
 			list = append(list, c.link("assemblyTemplates/"+id, c.named("assemblyTemplates/"+id, t.Plan.Name)))
 		}
 	}
-	own["assemblyTemplates"] = list
+	templateLinks := list
 	list = nil
 	var components []link
-	for _, id := range c.names("assembly") {
+	made, derived, err := c.assemblyIDs()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.tidy(derived); err != nil {
+		return nil, err
+	}
+	for _, id := range append(made, derived...) {
 		a, err := c.assembly(id)
 		if err != nil {
 			continue
 		}
+		if a.derived {
+			path := "assemblyTemplates/" + id
+			templateLinks = append(templateLinks, c.link(path, c.named(path, a.Name)))
+		}
 		list = append(list, c.link("assemblies/"+id, c.named("assemblies/"+id, a.Name)))
 		components = append(components, a.components(c)...)
 	}
-	own["assemblies"], own["platformComponents"] = list, components
+	own["assemblies"], own["platformComponents"], own["assemblyTemplates"] = list, components, templateLinks
 	list = nil
 	for _, id := range c.names("package") {
 		list = append(list, c.link("packages/"+id, id))
@@ -273,6 +285,9 @@ func (c *call) sliverType(path, kind, name string) (*resource, error) {
 // ofTemplate is an assembly template or a part of one.
 func (c *call) ofTemplate(path string, part []string) (*resource, error) {
 	t, err := c.template(part[1])
+	if errors.Is(err, rest.ErrNoRecord) && part[0] == "assemblyTemplates" && len(part) == 2 {
+		return c.ofDerivedTemplate(path, part[1])
+	}
 	if err != nil {
 		return nil, err
 	}

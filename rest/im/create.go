@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"mime"
 	"net/http"
 	"regexp"
+	"slices"
 
 	"croft/aggregate"
 	"croft/languages"
@@ -209,6 +211,9 @@ func (c *call) extend() error {
 		return err
 	}
 	defer unlock()
+	if x.derived() {
+		return rest.Refuse(http.StatusConflict, "infrastructure %s was made by another interface of this site, as the slice %s: add to it there", x.ID, x.slice)
+	}
 	first := x.Next
 	if err := c.launch(x, text, language); err != nil {
 		return err
@@ -237,18 +242,22 @@ func (c *call) list() error {
 			return rest.Refuse(http.StatusBadRequest, "the filter is no regular expression: %v", err)
 		}
 	}
-	names, err := c.Records.List(c.owner)
+	names, err := c.ids()
 	if err != nil {
 		return err
 	}
 	list := []string{}
 	for _, id := range names {
 		if filter != nil {
-			x := &infrastructure{}
-			if err := c.Records.Get(c.owner, id, &x.record); err != nil {
+			x, unlock, err := c.openID(id)
+			if rest.Status(err) == http.StatusNotFound {
 				continue // destroyed meanwhile
 			}
+			if err != nil {
+				return err
+			}
 			text, err := x.radl()
+			unlock()
 			if err != nil {
 				return err
 			}
@@ -260,6 +269,48 @@ func (c *call) list() error {
 	}
 	c.uris(list, asJSON)
 	return nil
+}
+
+// ids names the caller's infrastructures: what this face has made, and what
+// the other ways in have.
+func (c *call) ids() ([]string, error) {
+	held, err := c.id.Slices(c.ctx, c.Service)
+	if err != nil {
+		return nil, err
+	}
+	made, derived := map[string]bool{}, map[string]bool{}
+	for _, h := range held {
+		if c.native(h) {
+			made[h.URN.Name] = true
+		} else {
+			derived[rest.DerivedID(h.URN)] = true
+		}
+	}
+	recorded, err := c.Records.List(c.owner)
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	for _, id := range recorded {
+		if derived[id] {
+			continue
+		}
+		if !made[id] {
+			// It has no machines yet, or all that it had have gone.
+			_, unlock, err := c.openID(id)
+			if rest.Status(err) == http.StatusNotFound {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+			unlock()
+		}
+		list = append(list, id)
+	}
+	list = slices.AppendSeq(list, maps.Keys(derived))
+	slices.Sort(list)
+	return list, nil
 }
 
 func (c *call) destroy() error {

@@ -3,6 +3,9 @@
 // slice in a sub-authority of its member, its virtual machines are the nodes
 // of the slice, and they are configured when the nodes' start-up has ended.
 //
+// Slices that the member has made otherwise are infrastructures, too, whose
+// RADL is derived of their nodes and links; nothing is added to them here.
+//
 // What is different from the Infrastructure Manager: machines are changed only
 // by adding and removing some, recipes run in the machines that they configure,
 // and infrastructures end with the leases of the testbed. The private key that
@@ -109,7 +112,7 @@ func (f *Face) handler(handle func(*call) error) http.HandlerFunc {
 		}
 		site := f.Service.Manager().Authority.Top()
 		c := &call{Face: f, ctx: r.Context(), w: w, r: r, id: id, authority: id.Authority(site, faceName), owner: id.Owner(site)}
-		c.principal = id.Principal(c.authority)
+		c.principal = id.Principal(site)
 		if err := handle(c); err != nil {
 			f.fail(w, r, err)
 		}

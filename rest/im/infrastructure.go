@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,6 +27,9 @@ type record struct {
 	Machines  []machineRecord
 	Documents []documentRecord
 	Warnings  []string // of the documents, for their author
+	// Slice is that of an infrastructure that was not made by this face; zero
+	// for the others.
+	Slice urn.URN `json:",omitzero"`
 }
 
 // machineRecord is the number that a machine keeps for as long as its
@@ -46,7 +50,13 @@ type infrastructure struct {
 	record
 	slice urn.URN
 	live  map[urn.URN]aggregate.Outcome // nodes
+	all   []aggregate.Outcome           // what live has, in order, and links
+	// ended says that all that it had has gone, whoever deleted it.
+	ended bool
 }
+
+// derived reports whether the infrastructure was not made by this face.
+func (x *infrastructure) derived() bool { return !x.Slice.IsZero() }
 
 // newID draws the name of an infrastructure.
 func (f *Face) newID() (string, error) {
@@ -78,18 +88,43 @@ func (c *call) openID(id string) (*infrastructure, func(), error) {
 }
 
 func (c *call) load(id string) (*infrastructure, error) {
+	none := rest.Refuse(404, "there is no infrastructure %.40q of yours", id)
 	x := &infrastructure{slice: c.slice(id), live: map[urn.URN]aggregate.Outcome{}}
-	if err := c.Records.Get(c.owner, id, &x.record); err != nil {
-		if errors.Is(err, rest.ErrNoRecord) {
-			return nil, rest.Refuse(404, "there is no infrastructure %.40q of yours", id)
+	err := c.Records.Get(c.owner, id, &x.record)
+	known := err == nil
+	if errors.Is(err, rest.ErrNoRecord) || known && x.derived() {
+		// That it is the caller's is seen anew each time.
+		held, err := c.id.Slices(c.ctx, c.Service)
+		if err != nil {
+			return nil, err
 		}
+		i := slices.IndexFunc(held, func(h aggregate.Held) bool { return !c.native(h) && rest.DerivedID(h.URN) == id })
+		switch {
+		case i >= 0:
+			if !known {
+				x.record = record{ID: id, Created: held[i].Created, Slice: held[i].URN}
+			}
+			x.slice = held[i].URN
+			c.principal = c.id.Principal(c.Service.Manager().Authority.Top(), x.slice)
+		case known:
+			return nil, errors.Join(none, c.Records.Delete(c.owner, id))
+		default:
+			return nil, none
+		}
+	} else if err != nil {
 		return nil, err
 	}
 	if err := c.refresh(x); err != nil {
 		return nil, err
 	}
+	if x.ended {
+		return nil, errors.Join(none, c.Records.Delete(c.owner, id))
+	}
 	return x, nil
 }
+
+// native reports whether a slice was made by this face.
+func (c *call) native(h aggregate.Held) bool { return h.URN.Authority.Equal(c.authority) }
 
 // refresh reads the slivers of an infrastructure.
 func (c *call) refresh(x *infrastructure) error {
@@ -106,6 +141,7 @@ func (c *call) refresh(x *infrastructure) error {
 		known[m.Sliver.Canonical()] = true
 	}
 	clear(x.live)
+	x.all = outcomes
 	changed := false
 	for _, o := range outcomes {
 		if o.Sliver.Kind != slivers.Node {
@@ -119,7 +155,16 @@ func (c *call) refresh(x *infrastructure) error {
 			changed = true
 		}
 	}
-	if changed {
+	// What was deleted by another way in, or has expired, is gone here, too.
+	had := len(x.Machines)
+	x.Machines = slices.DeleteFunc(x.Machines, func(m machineRecord) bool {
+		_, there := x.live[m.Sliver.Canonical()]
+		return !there
+	})
+	if x.ended = had > 0 && len(x.Machines) == 0; x.ended {
+		return nil
+	}
+	if changed || had > len(x.Machines) {
 		return c.Records.Put(c.owner, x.ID, &x.record)
 	}
 	return nil
@@ -157,6 +202,9 @@ func (x *infrastructure) documents() []languages.Document {
 // merged is the RADL of the infrastructure.
 func (x *infrastructure) merged() *radl.Document {
 	var list []*radl.Document
+	if x.derived() {
+		return x.describe()
+	}
 	for _, d := range x.Documents {
 		if d.MediaType != radl.MediaType {
 			continue

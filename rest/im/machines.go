@@ -99,7 +99,7 @@ func (c *call) machineDocument(x *infrastructure, m *machineRecord) (*radl.Docum
 	add("croft.expires", v.Expires.UTC().Format(time.RFC3339))
 	for i, f := range v.Node.Interfaces {
 		var n int
-		if _, err := fmt.Sscanf(string(f.ID), string(v.ClientID)+":if%d", &n); err != nil {
+		if _, err := fmt.Sscanf(string(f.ID), string(v.ClientID)+":if%d", &n); err != nil || x.derived() {
 			n = i
 		}
 		if len(f.Addresses) > 0 {

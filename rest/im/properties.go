@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"croft/aggregate"
-	"croft/languages/radl"
 	"croft/rest"
 )
 
@@ -42,8 +41,12 @@ func (c *call) property() error {
 	case "data":
 		return c.data(x)
 	case "tosca":
-		for _, d := range x.Documents {
-			if d.MediaType != radl.MediaType {
+		documents, err := c.texts(x)
+		if err != nil {
+			return err
+		}
+		for _, d := range documents {
+			if tosca(d.MediaType) {
 				c.reply(c.w, c.r, plain, "tosca", string(d.Text))
 				return nil
 			}
@@ -66,8 +69,12 @@ func (c *call) data(x *infrastructure) error {
 		m := &x.Machines[i]
 		machines = append(machines, map[string]any{"id": m.Number, "name": m.Node, "sliver": m.Sliver.String(), "state": x.state(m)})
 	}
+	texts, err := c.texts(x)
+	if err != nil {
+		return err
+	}
 	documents := []map[string]string{}
-	for _, d := range x.Documents {
+	for _, d := range texts {
 		documents = append(documents, map[string]string{"media_type": d.MediaType, "text": string(d.Text)})
 	}
 	c.reply(c.w, c.r, asJSON, "data", map[string]any{

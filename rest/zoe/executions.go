@@ -51,6 +51,9 @@ type execution struct {
 	Message      string // why it failed or ended
 	Broken       bool   // it ends because it failed
 	Logs         bool   // its records hold what its services wrote
+	// Nodes are the services of an execution that this face has not made: it
+	// has no ZApp.
+	Nodes []node `json:",omitempty"`
 
 	app *zapp.App
 }
@@ -94,7 +97,9 @@ func (f *Face) read() error {
 		if err := f.Records.Get(executionRecords, name, e); err != nil {
 			return err
 		}
-		if e.app, _, err = zapp.Parse(e.Application); err != nil {
+		if e.derived() {
+			e.app = &zapp.App{}
+		} else if e.app, _, err = zapp.Parse(e.Application); err != nil {
 			return fmt.Errorf("execution %d: %w", e.ID, err)
 		}
 		f.executions[e.ID] = e
@@ -164,13 +169,14 @@ func (c *call) mine() (*execution, error) {
 		return nil, err
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	e := c.executions[id]
 	if e == nil || e.User != c.self {
+		c.mu.Unlock()
 		return nil, rest.Refuse(http.StatusNotFound, "No such execution: %d", id)
 	}
 	own := *e
-	return &own, nil
+	c.mu.Unlock()
+	return &own, c.sees(&own)
 }
 
 // inputs are what an execution's environments may name.

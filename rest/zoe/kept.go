@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"croft/aggregate"
-	"croft/languages/zapp"
 	"croft/urn"
 )
 
@@ -61,7 +60,7 @@ func (f *Face) saveLogs(ctx context.Context, e *execution) {
 }
 
 // kept writes what was kept of a service's log.
-func (f *Face) kept(e *execution, i zapp.Instance, w io.Writer) error {
+func (f *Face) kept(e *execution, i instance, w io.Writer) error {
 	if !e.Logs {
 		return nil
 	}

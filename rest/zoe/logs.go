@@ -46,7 +46,7 @@ func (c *call) logs() error {
 }
 
 // follow writes what the service of a node writes, once it has begun.
-func (c *call) follow(ctx context.Context, e *execution, i zapp.Instance, w io.Writer) error {
+func (c *call) follow(ctx context.Context, e *execution, i instance, w io.Writer) error {
 	step := zapp.StepOf(i.Node)
 	for ctx.Err() == nil {
 		changed := c.Service.Changed()
@@ -56,8 +56,8 @@ func (c *call) follow(ctx context.Context, e *execution, i zapp.Instance, w io.W
 		}
 		state := slivers.StepState("")
 		for _, v := range views {
-			if v.Name == step {
-				state = v.State
+			if v.Name == step || e.derived() && v.Node == i.Node && (state == "" || state == slivers.StepDone) {
+				step, state = v.Name, v.State // of several, the one that goes on
 			}
 		}
 		switch state {

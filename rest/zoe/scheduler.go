@@ -78,7 +78,7 @@ func (f *Face) Schedule(ctx context.Context) {
 			return // the others wait for it, and elastic services, too
 		}
 	}
-	for _, e := range f.snapshot(func(e *execution) bool { return e.Status == running }) {
+	for _, e := range f.snapshot(func(e *execution) bool { return e.Status == running && !e.derived() }) {
 		report(e, "adding elastic services", f.grow(ctx, e))
 	}
 }
@@ -99,6 +99,9 @@ func (f *Face) see(ctx context.Context, e *execution) error {
 	}
 	if e.Status == cleaning {
 		return f.clean(ctx, e, held)
+	}
+	if e.derived() {
+		return f.follow(ctx, e)
 	}
 	list, err := f.Service.Status(ctx, f.principal(e), aggregate.Target{Slice: e.Slice}, true)
 	if err != nil && !missing(err) {
@@ -140,7 +143,7 @@ func (e *execution) judge(list []aggregate.Outcome) (why error, up bool) {
 		}
 	}
 	up = true
-	for _, i := range e.app.Instances() {
+	for _, i := range e.instances() {
 		if !i.Essential {
 			continue
 		}
@@ -279,7 +282,7 @@ func (f *Face) grow(ctx context.Context, e *execution) error {
 		return !slices.ContainsFunc(held, func(v slivers.Sliver) bool { return v.ClientID == i })
 	}
 	some := false
-	for _, i := range e.app.Instances() {
+	for _, i := range e.instances() {
 		some = some || !i.Essential && lacks(i.Node)
 	}
 	now := f.now()
@@ -326,7 +329,7 @@ func all(*slivers.Sliver) bool { return true }
 // first.
 func (f *Face) room(ctx context.Context, e *execution) error {
 	var elastic []slivers.Sliver
-	others := f.snapshot(func(o *execution) bool { return o.Status == running || o.Status == starting })
+	others := f.snapshot(func(o *execution) bool { return (o.Status == running || o.Status == starting) && !o.derived() })
 	slices.Reverse(others)
 	for _, o := range others {
 		held, err := f.Service.Slivers(ctx, o.Slice)

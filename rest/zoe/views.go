@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"croft/aggregate"
-	"croft/languages/zapp"
 	"croft/rest"
 	"croft/slivers"
 )
@@ -29,6 +28,7 @@ type executionView struct {
 	Message     *string         `json:"error_message"`
 	Services    []int64         `json:"services"`
 	Size        float64         `json:"size"`
+	Slice       string          `json:"slice"` // its URN: Croft's own addition
 }
 
 func seconds(t time.Time) *float64 {
@@ -49,10 +49,10 @@ func orNull(s string) *string {
 func (e *execution) view() executionView {
 	v := executionView{
 		ID: e.ID, User: e.User, Name: e.Name, Description: e.Application, Submitted: seconds(e.Submitted), Started: seconds(e.Started),
-		Ended: seconds(e.Ended), Status: e.Status, Message: orNull(e.Message), Services: []int64{}, Size: float64(e.app.Size),
+		Ended: seconds(e.Ended), Status: e.Status, Message: orNull(e.Message), Services: []int64{}, Size: float64(e.app.Size), Slice: e.Slice.String(),
 	}
-	for i := range e.app.Instances() {
-		v.Services = append(v.Services, e.FirstService+int64(i))
+	for _, i := range e.instances() {
+		v.Services = append(v.Services, i.id)
 	}
 	return v
 }
@@ -61,6 +61,9 @@ func (e *execution) view() executionView {
 func (c *call) list() error {
 	wanted, limit, err := c.filter(c.r.URL.Query())
 	if err != nil {
+		return err
+	}
+	if err := c.adopt(); err != nil {
 		return err
 	}
 	list := c.snapshot(wanted)
@@ -160,7 +163,7 @@ func (c *call) endpoints() error {
 		return err
 	}
 	list := [][]any{}
-	for _, i := range e.app.Instances() {
+	for _, i := range e.instances() {
 		o, ok := nodes[string(i.Node)]
 		if !ok {
 			continue
@@ -175,17 +178,19 @@ func (c *call) endpoints() error {
 }
 
 // instance finds a service of the caller's by its number.
-func (c *call) instance() (*execution, zapp.Instance, error) {
+func (c *call) instance() (*execution, instance, error) {
 	id, err := c.numbered()
 	if err != nil {
-		return nil, zapp.Instance{}, err
+		return nil, instance{}, err
 	}
-	for _, e := range c.snapshot(func(e *execution) bool { return e.User == c.self && e.FirstService <= id }) {
-		if all := e.app.Instances(); id-e.FirstService < int64(len(all)) {
-			return e, all[id-e.FirstService], nil
+	for _, e := range c.snapshot(func(e *execution) bool { return e.User == c.self }) {
+		for _, i := range e.instances() {
+			if i.id == id {
+				return e, i, c.sees(e)
+			}
 		}
 	}
-	return nil, zapp.Instance{}, rest.Refuse(http.StatusNotFound, "No such service: %d", id)
+	return nil, instance{}, rest.Refuse(http.StatusNotFound, "No such service: %d", id)
 }
 
 // The states of services, and of what is behind them, as Zoe names them.
@@ -218,9 +223,8 @@ func (c *call) service() error {
 	if err != nil {
 		return err
 	}
-	id, _ := c.numbered()
 	view := map[string]any{
-		"id": id, "name": string(i.Node), "status": serviceCreated, "backend_status": backendUndefined, "error_message": nil,
+		"id": i.id, "name": string(i.Node), "status": serviceCreated, "backend_status": backendUndefined, "error_message": nil,
 		"execution_id": e.ID, "description": description, "service_group": i.Service.Name, "backend_id": nil, "ip_address": nil,
 		"backend_host": nil, "essential": i.Essential, "proxy_address": nil, "restart_count": 0,
 	}
@@ -265,7 +269,7 @@ func serviceState(o aggregate.Outcome) (state, behind, message string) {
 
 // description is a service as its ZApp has it. Clients of 2017.03 read the path
 // of every port.
-func (e *execution) description(i zapp.Instance) (map[string]any, error) {
+func (e *execution) description(i instance) (map[string]any, error) {
 	var app struct {
 		Services []map[string]any `json:"services"`
 	}
@@ -290,6 +294,9 @@ func (e *execution) description(i zapp.Instance) (map[string]any, error) {
 // statistics tells how long the queues are, and what of the caller's is in
 // them.
 func (c *call) statistics() error {
+	if err := c.adopt(); err != nil {
+		return err
+	}
 	length, own := map[string]int{}, map[string][]int64{"queue": {}, "running": {}, "termination": {}}
 	for _, e := range c.order(c.snapshot(func(e *execution) bool { return !e.Status.ended() })) {
 		queue := "running"

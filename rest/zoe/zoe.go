@@ -2,6 +2,9 @@
 // clients of 2017.03 and 2018.12 work: ZApps are executions, and an execution
 // is a slice of the caller's member.
 //
+// Slices that the member has made otherwise are executions, too, with a service
+// for each node; the scheduler leaves them as they are.
+//
 // Beside the calls it has Zoe's scheduler. An execution waits until there is
 // room for its essential services; elastic ones get what nobody waits for, and
 // are taken away for the essential services of another execution. Nothing else
@@ -158,7 +161,7 @@ func (f *Face) authority(id *rest.Identity) urn.Authority {
 
 // principal acts for the member of an execution, also when nobody calls.
 func (f *Face) principal(e *execution) *credentials.Principal {
-	return credentials.Local(e.Member, e.Slice.Authority, f.Clock)
+	return rest.PrincipalOf(f.Service.Manager().Authority.Top(), e.Member, f.Clock, e.Slice)
 }
 
 func (c *call) answer(status int, v any) error {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -218,6 +219,37 @@ func knowSlice(ctx context.Context, tx *sql.Tx, slice urn.URN, at time.Time) err
 	_, err := tx.ExecContext(ctx, "INSERT INTO slices(key, urn, shutdown, created) VALUES(?, ?, 0, ?) ON CONFLICT DO NOTHING",
 		key(slice), slice.String(), at.UnixNano())
 	return err
+}
+
+// SlicesOf lists the slices of authorities and those with nodes of a member.
+func (s *Store) SlicesOf(ctx context.Context, member urn.URN, authorities []urn.Authority) ([]slivers.Slice, error) {
+	// URNs are compared as the store keeps them, but for case; who else has
+	// a name that differs in nothing else is told apart below.
+	where, args := "json_extract(record, '$.Node.Owner') = ? COLLATE NOCASE", []any{member.String()}
+	for _, a := range authorities {
+		prefix := strings.TrimSuffix(key(urn.URN{Authority: a, Type: urn.Slice, Name: "x"}), "x")
+		where += " OR slice >= ? AND slice < ?"
+		args = append(args, prefix, prefix+"\U0010ffff")
+	}
+	list, err := s.slices(ctx, "WHERE key IN (SELECT slice FROM slivers WHERE "+where+") ORDER BY created, key", args...)
+	if err != nil {
+		return nil, err
+	}
+	var kept []slivers.Slice
+	for _, v := range list {
+		mine := slices.ContainsFunc(authorities, v.URN.Authority.Equal)
+		if !mine {
+			held, err := s.OfSlice(ctx, v.URN)
+			if err != nil {
+				return nil, err
+			}
+			mine = slices.ContainsFunc(held, func(v slivers.Sliver) bool { return v.Node != nil && v.Node.Owner.Equal(member) })
+		}
+		if mine {
+			kept = append(kept, v)
+		}
+	}
+	return kept, nil
 }
 
 // Documents returns the documents of a slice.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -338,6 +339,42 @@ func Run(t *testing.T, make func(t *testing.T) Subject) {
 		won.Range(func(any, any) bool { winners++; return true })
 		if winners != 1 {
 			t.Errorf("%d callers got the host, want 1", winners)
+		}
+	})
+
+	t.Run("slices of a member", func(t *testing.T) {
+		subject := make(t)
+		s := subject.Store
+		alice, bob := urn.MustParse("urn:publicid:IDN+Example.org+user+alice"), urn.MustParse("urn:publicid:IDN+example.org+user+Alice")
+		of := func(slice, owner urn.URN, name string) {
+			v := node(slice, name, host1)
+			v.Node.Owner = owner
+			reserve(t, s, slice, v)
+		}
+		own := urn.MustParse("urn:publicid:IDN+example.org:IM:u-alice+slice+x")
+		of(slice, alice, "a")
+		of(other, bob, "b")
+		of(own, urn.URN{}, "c")
+		of(urn.MustParse("urn:publicid:IDN+example.org:im:u-alice2+slice+x"), bob, "d")
+		s = subject.Reopen(t)
+		for _, c := range []struct {
+			name        string
+			member      urn.URN
+			authorities []urn.Authority
+			want        []urn.URN
+		}{
+			{"by owner", urn.MustParse("urn:publicid:IDN+example.ORG+user+alice"), nil, []urn.URN{slice}},
+			{"by authority, too", alice, []urn.Authority{"example.org:im:u-alice", "example.org:zoe:u-alice"}, []urn.URN{slice, own}},
+			{"nobody's", urn.MustParse("urn:publicid:IDN+example.org+user+carol"), []urn.Authority{"example.org:im:u-carol"}, nil},
+		} {
+			got, err := s.SlicesOf(ctx, c.member, c.authorities)
+			same := err == nil && len(got) == len(c.want)
+			for _, w := range c.want {
+				same = same && slices.ContainsFunc(got, func(v slivers.Slice) bool { return v.URN.Equal(w) })
+			}
+			if !same {
+				t.Errorf("%s: %v, %v, want %v", c.name, got, err, c.want)
+			}
 		}
 	})
 
