@@ -168,6 +168,13 @@ var relayWeights = map[string]string{"cpu.shares": "262144", "cpu.weight": "1000
 // when the manager ends.
 func (c *cgroups) settle(pid int) error {
 	for _, d := range c.dirs {
+		if _, err := os.Stat(filepath.Join(d, "cpu.rt_runtime_us")); err == nil {
+			// A relay's threads are of real time, for which only the root of
+			// this hierarchy has time.
+			if os.WriteFile(filepath.Join(d, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0) == nil {
+				continue
+			}
+		}
 		group := c.relayGroup(d)
 		err := os.MkdirAll(group, 0o755)
 		for file, weight := range relayWeights {

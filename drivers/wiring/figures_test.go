@@ -2,12 +2,15 @@ package wiring_test
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"net"
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +19,7 @@ import (
 
 	"croft/capacity"
 	"croft/drivers/wiring"
+	"croft/internal/umltest"
 	"croft/request"
 )
 
@@ -23,23 +27,40 @@ import (
 // a table: make bench-links. It fails where a figure is off.
 func BenchmarkLinks(b *testing.B) {
 	needIperf(b)
-	for b.Loop() {
-		figures(b)
+	if err := goFirst(); err != nil {
+		fmt.Printf("what measures has no priority: %v\n", err)
 	}
+	b.Run("kernel=this", func(b *testing.B) {
+		for b.Loop() {
+			figures(b)
+		}
+	})
+	b.Run("kernel=netem", func(b *testing.B) {
+		for b.Loop() {
+			fmt.Println(umltest.Output(b, true, "-test.run=^$", "-test.bench=^BenchmarkLinks$/^kernel=this$", "-test.benchtime=1x"))
+		}
+	})
 }
 
+// figures measures as much as the kernel is up to: that of User-Mode Linux runs
+// on one processor, as one process of this machine.
 func figures(t testing.TB) {
 	f := &figureBench{bench: newBench(t), link: 1}
 	var uts unix.Utsname
 	unix.Uname(&uts)
-	fmt.Printf("\n%s, %d cores, Linux %s, %s\n\n| link | asked for | measured | off by | allowed |\n|---|---|---|---|---|\n",
-		processor(), runtime.NumCPU(), bytes.TrimRight(uts.Release[:], "\x00"), runtime.Version())
-	for _, mbits := range []capacity.Kbps{10, 100, 1000} {
+	fmt.Printf("\n%s, %d cores, Linux %s, %s, load %s\n\n| link | asked for | measured | off by | allowed |\n|---|---|---|---|---|\n",
+		processor(), runtime.NumCPU(), bytes.TrimRight(uts.Release[:], "\x00"), runtime.Version(), load())
+	alone, delayed := []capacity.Kbps{10, 100, 1000}, []capacity.Kbps{50, 200}
+	if umltest.Inside() {
+		alone, delayed = []capacity.Kbps{10, 100}, []capacity.Kbps{50}
+	}
+	for _, mbits := range alone {
 		f.rate("capacity alone", request.Shape{Capacity: 1000 * mbits})
 	}
-	for _, mbits := range []capacity.Kbps{50, 200} {
+	for _, mbits := range delayed {
 		f.rate("with a latency of 5 ms", request.Shape{Capacity: 1000 * mbits, LatencyMs: 5})
 	}
+	f.unshaped()
 	for _, ms := range []float64{1, 10, 50} {
 		f.latency(ms)
 	}
@@ -49,7 +70,35 @@ func figures(t testing.TB) {
 	for _, percent := range []float64{0.5, 1, 5} {
 		f.loss(percent)
 	}
-	fmt.Println()
+	fmt.Println("\nload " + load())
+}
+
+// load is how many processes want the processors, in the last minute.
+func load() string {
+	data, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return "unknown"
+	}
+	one, _, _ := strings.Cut(string(data), " ")
+	return one
+}
+
+// goFirst gives what measures, and what it starts, priority on a machine that
+// does something else, too. Where each session has its share of the processor,
+// this is one of its own.
+func goFirst() error {
+	const nice = -15
+	if _, err := unix.Setsid(); err != nil {
+		return fmt.Errorf("make a session: %w", err)
+	}
+	if err := os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(nice)), 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("set the session's priority: %w", err)
+	}
+	// All threads there are, and those that they make.
+	if err := unix.Setpriority(unix.PRIO_PGRP, 0, nice); err != nil {
+		return fmt.Errorf("set the priority: %w", err)
+	}
+	return nil
 }
 
 // processor is the name of this machine's processor.
@@ -68,7 +117,8 @@ func processor() string {
 
 type figureBench struct {
 	*bench
-	link int
+	link      int
+	roundTrip float64 // of a link without a shape, in ms, with what ping takes
 }
 
 // pair makes the hosts of the next row.
@@ -106,49 +156,93 @@ func (f *figureBench) rate(what string, s request.Shape) {
 	}
 }
 
-func (f *figureBench) latency(ms float64) {
+// unshaped tells what of the other rows is not the shaping's.
+func (f *figureBench) unshaped() {
 	f.t.Helper()
-	s := request.Shape{LatencyMs: ms}
-	one, two := f.pair(s, s)
-	times, err := one.pings(two, f.link, 200, 20*time.Millisecond)
+	one, two := f.pair(request.Shape{}, request.Shape{})
+	times, err := one.pings(two, f.link, 200, 10*time.Millisecond)
 	f.must(err)
 	slices.Sort(times)
-	median := times[len(times)/2] / 2
-	f.row("latency", fmt.Sprintf("%g ms each way", ms), fmt.Sprintf("%.3f ms (median of %d)", median, len(times)), math.Abs(median-ms), 0.3, "ms")
+	delays, err := one.probes(two, f.link, 200, 10*time.Millisecond)
+	f.must(err)
+	f.roundTrip = times[len(times)/2]
+	fmt.Printf("| no shape | | round trip by ping %.3f ms, one way %.3f ms | | |\n", f.roundTrip, delays[len(delays)/2])
+}
+
+// latency measures each way by the kernel's own times, and by ping how much
+// longer than without a shape there and back take. Only one of these is shaped:
+// from 100 ms on ping prints whole milliseconds.
+func (f *figureBench) latency(ms float64) {
+	f.t.Helper()
+	const count, allowed = 200, 0.3
+	s := request.Shape{LatencyMs: ms}
+	one, two := f.pair(s, request.Shape{})
+	times, err := one.pings(two, f.link, count, 20*time.Millisecond)
+	f.must(err)
+	slices.Sort(times)
+	median := times[len(times)/2] - f.roundTrip
+	f.row("latency, ping", fmt.Sprintf("%g ms", ms), fmt.Sprintf("%.2f ms (median of %d)", median, len(times)), math.Abs(median-ms), allowed, "ms")
+	one, two = f.pair(s, s)
+	for _, way := range [][2]*host{{one, two}, {two, one}} {
+		delays, err := way[0].probes(way[1], f.link, count, 20*time.Millisecond)
+		f.must(err)
+		median := delays[len(delays)/2]
+		f.row("latency, one way", fmt.Sprintf("%g ms", ms), fmt.Sprintf("%.3f ms (median of %d)", median, len(delays)), math.Abs(median-ms), allowed, "ms")
+	}
 }
 
 func (f *figureBench) jitter(latency, ms float64) {
 	f.t.Helper()
+	const count = 1000
+	allowed := max(0.3, ms/10)
+	every := time.Duration(4 * ms * float64(time.Millisecond)) // none catches up with another
 	one, two := f.pair(request.Shape{LatencyMs: latency, JitterMs: ms}, request.Shape{})
-	times, err := one.pings(two, f.link, 1000, 20*time.Millisecond)
+	times, err := one.pings(two, f.link, count, every)
 	f.must(err)
 	slices.Sort(times)
-	// By the deciles, for what the machine was too busy for lies outside: the
-	// delays are spread evenly.
-	deviation := (times[len(times)*9/10] - times[len(times)/10]) / (0.8 * 2 * math.Sqrt(3))
-	// A tenth; and a busy machine adds some of its own.
-	f.row(fmt.Sprintf("jitter at %g ms", latency), fmt.Sprintf("%g ms", ms), fmt.Sprintf("%.3f ms", deviation), math.Abs(deviation-ms), max(0.5, ms/10), "ms")
+	delays, err := one.probes(two, f.link, count, every)
+	f.must(err)
+	for _, by := range []struct {
+		what   string
+		delays []float64
+	}{{"ping", times}, {"one way", delays}} {
+		got := deviation(by.delays)
+		f.row(fmt.Sprintf("jitter at %g ms, %s", latency, by.what), fmt.Sprintf("%g ms", ms), fmt.Sprintf("%.3f ms", got), math.Abs(got-ms), allowed, "ms")
+	}
 }
 
+// loss counts what is lost. One count in a hundred is outside of the interval
+// of 99 %: it is done again then, once.
 func (f *figureBench) loss(percent float64) {
 	f.t.Helper()
 	const count = 120_000
 	one, two := f.pair(request.Shape{Loss: percent}, request.Shape{})
-	_, before, _, err := two.received()
+	p := percent / 100
+	interval := 2.576 * math.Sqrt(count*p*(1-p)) / count * 100
+	allowed := min(interval, percent/10)
+	what := fmt.Sprintf("loss of %d packets", count)
+	got := f.lost(one, two, count)
+	if off := math.Abs(got - percent); off > allowed {
+		fmt.Printf("| %s | %g %% | %.3f %% | %.2f points | %.2f points: again |\n", what, percent, got, off, allowed)
+		got = f.lost(one, two, count)
+	}
+	f.row(what, fmt.Sprintf("%g %%", percent), fmt.Sprintf("%.3f %%", got), math.Abs(got-percent), allowed, "points")
+}
+
+// lost is how much of so many datagrams is lost, in percent.
+func (f *figureBench) lost(from, to *host, count int) float64 {
+	f.t.Helper()
+	_, before, _, err := to.received()
 	f.must(err)
-	f.must(one.send(address(f.link, two.number()).Addr().String(), count))
+	f.must(from.send(address(f.link, to.number()).Addr().String(), count))
 	var after int64
 	for last := int64(-1); after != last; { // until nothing comes any more
 		last = after
 		time.Sleep(200 * time.Millisecond)
-		_, after, _, err = two.received()
+		_, after, _, err = to.received()
 		f.must(err)
 	}
-	lost := float64(count - (after - before))
-	p := percent / 100
-	interval := 2.576 * math.Sqrt(count*p*(1-p)) / count * 100 // 99 %
-	got := 100 * lost / count
-	f.row(fmt.Sprintf("loss of %d packets", count), fmt.Sprintf("%g %%", percent), fmt.Sprintf("%.3f %%", got), math.Abs(got-percent), min(interval, percent/10), "points")
+	return 100 * (1 - float64(after-before)/float64(count))
 }
 
 // send sends datagrams from a host, not faster than they can be told apart.

@@ -52,7 +52,7 @@ func tryKernel() (kernel, error) {
 const (
 	// burstMs is how much time a token bucket makes up for: timers are late by
 	// less.
-	burstMs = 4
+	burstMs = 10
 	// minBurst is two of the longest frames.
 	minBurst = 2 * 1536
 	// queueMs and minQueue bound what waits for a token bucket.

@@ -174,6 +174,7 @@ func (s *Switch) spawnRelay(slot int, pipes []relay.Pipe, sockets []*os.File) (_
 		err = s.cfg.Settle(pid)
 	}
 	if err == nil {
+		s.quicken(pid)
 		err = sendSockets(pair[0], sockets)
 	}
 	if err != nil {

@@ -188,6 +188,32 @@ func (b *bench) relays() []int {
 	return out
 }
 
+func mayBeRealTime() error {
+	return wiring.OnThread(func() error {
+		return unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+	})
+}
+
+// realTime fails when a thread of a process that has nothing to do is none of
+// real time.
+func realTime(pid int) error {
+	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
+	if err != nil {
+		return err
+	}
+	for _, e := range threads {
+		tid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			return err
+		}
+		attr, err := unix.SchedGetAttr(tid, 0)
+		if err != nil || attr.Policy != unix.SCHED_FIFO {
+			return fmt.Errorf("thread %d of relay %d is not one of real time: %+v, %w", tid, pid, attr, err)
+		}
+	}
+	return nil
+}
+
 // TestRelay kills the manager's and the relay's end of things.
 func TestRelay(t *testing.T) {
 	b := newBench(t)
@@ -214,6 +240,11 @@ func TestRelay(t *testing.T) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", before[0]))
 	if err != nil || !strings.Contains(string(status), "Uid:\t65534") || !strings.Contains(string(status), "CapEff:\t0000000000000000") {
 		t.Errorf("the relay is more than nobody: %v %s", err, status)
+	}
+	if may := mayBeRealTime(); may != nil {
+		t.Logf("threads of real time are not allowed here: %v", may)
+	} else if err := realTime(before[0]); err != nil {
+		t.Error(err)
 	}
 	// A relay dies while the manager is there, and while it is not.
 	b.must(unix.Kill(before[0], unix.SIGKILL))

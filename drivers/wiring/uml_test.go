@@ -7,4 +7,4 @@ import (
 )
 
 // TestNetem shapes links where the kernel does it all.
-func TestNetem(t *testing.T) { umltest.Run(t, "TestLinks$|TestShape") }
+func TestNetem(t *testing.T) { umltest.Run(t, "TestLinks$|TestShape|TestDirections") }

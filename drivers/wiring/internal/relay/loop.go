@@ -63,6 +63,7 @@ func (h *held) push(f frame) {
 type direction struct {
 	in, out int
 	line    *line
+	share   share
 	held    held
 	pool    [][]byte
 	began   time.Time
@@ -73,21 +74,6 @@ type direction struct {
 	recv, send      [batch]mmsghdr
 	recvIov, sndIov [batch]unix.Iovec
 	aux             [batch][auxRoom]byte
-}
-
-// slice is how long the thread runs at a time. The kernel (from Linux 6.12 on)
-// lets those with short slices run sooner.
-const slice = 100 * time.Microsecond
-
-// beQuick asks the kernel to run the thread as soon as it has something to do.
-// Where it knows no slices nothing changes.
-func beQuick() {
-	attr, err := unix.SchedGetAttr(0, 0)
-	if err != nil || attr.Policy != unix.SCHED_NORMAL {
-		return
-	}
-	attr.Runtime = uint64(slice)
-	unix.SchedSetAttr(0, attr, 0)
 }
 
 func newDirection(in, out int, l *line) *direction {
@@ -110,34 +96,65 @@ func (d *direction) buffer() []byte {
 // now is the time in ns since the direction began.
 func (d *direction) now() int64 { return int64(time.Since(d.began)) }
 
-// run relays for ever, on a thread of its own. It calls ready when it begins.
-func (d *direction) run(ready func()) error {
-	runtime.LockOSThread()
-	// Sleep as long as asked for and no longer.
-	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("set the timer slack: %w", err)
+// run relays for ever, on a thread of its own, and calls ready when it begins.
+// What ends it goes to failed.
+func (d *direction) run(ready func(), failed chan<- error) {
+	if err := d.open(); err != nil {
+		failed <- err
+		return
 	}
-	beQuick()
+	ready()
+	d.relay(failed)
+}
+
+func (d *direction) open() error {
 	if err := unix.SetsockoptInt(d.in, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1); err != nil {
 		return fmt.Errorf("ask for the tags of frames: %w", err)
 	}
 	d.began = time.Now()
-	ready()
 	d.poll = unix.PollFd{Fd: int32(d.in), Events: unix.POLLIN}
+	return nil
+}
+
+// relay goes on where the thread before this one has left off. The thread ends
+// with it, for it stays locked.
+func (d *direction) relay(failed chan<- error) {
+	runtime.LockOSThread()
+	// Sleep as long as asked for and no longer.
+	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0); err != nil {
+		failed <- fmt.Errorf("set the timer slack: %w", err)
+		return
+	}
+	d.share.begin(time.Duration(d.now()))
 	for {
 		if err := d.receive(); err != nil {
-			return err
+			failed <- err
+			return
 		}
 		if err := d.emit(); err != nil {
-			return err
+			failed <- err
+			return
 		}
-		var timeout *unix.Timespec
-		if d.held.len() > 0 {
-			d.sleep = unix.NsecToTimespec(max(0, d.held.at(d.held.head).out-d.now()))
-			timeout = &d.sleep
+		if d.share.look(time.Duration(d.now())) {
+			go d.relay(failed)
+			return
 		}
-		unix.Syscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&d.poll)), 1, uintptr(unsafe.Pointer(timeout)), 0, 0, 0)
+		d.wait()
 	}
+}
+
+// wait returns when a frame has come, or is due.
+func (d *direction) wait() {
+	longest := d.share.longest()
+	if d.held.len() > 0 {
+		longest = min(longest, time.Duration(max(0, d.held.at(d.held.head).out-d.now())))
+	}
+	var timeout *unix.Timespec
+	if longest < forever {
+		d.sleep = unix.NsecToTimespec(int64(longest))
+		timeout = &d.sleep
+	}
+	unix.Syscall6(unix.SYS_PPOLL, uintptr(unsafe.Pointer(&d.poll)), 1, uintptr(unsafe.Pointer(timeout)), 0, 0, 0)
 }
 
 // receive takes what has come, as long as nothing is due.

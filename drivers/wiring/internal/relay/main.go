@@ -45,8 +45,8 @@ func serve(args []string) error {
 	for i, p := range pipes {
 		a, b := sockets[2*i], sockets[2*i+1]
 		ready.Add(2)
-		go func() { failed <- newDirection(a, b, newLine(p.There)).run(ready.Done) }()
-		go func() { failed <- newDirection(b, a, newLine(p.Back)).run(ready.Done) }()
+		go newDirection(a, b, newLine(p.There)).run(ready.Done, failed)
+		go newDirection(b, a, newLine(p.Back)).run(ready.Done, failed)
 	}
 	go func() {
 		ready.Wait()

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -69,6 +70,44 @@ func TestLine(t *testing.T) {
 			}
 			if sd := math.Sqrt(squares/float64(passed) - mean*mean); test.sd > 0 && math.Abs(sd-test.sd) > 0.05*test.sd {
 				t.Errorf("times vary by %.3f ms, want %g", sd, test.sd)
+			}
+		})
+	}
+}
+
+// TestShare has a thread take some part of a processor, then another one.
+func TestShare(t *testing.T) {
+	const step = 2 * time.Millisecond
+	for _, test := range []struct {
+		name                string
+		first, then         float64 // part of a processor
+		quickFirst, quickAt bool    // in the end of each
+		firstFor, thenFor   time.Duration
+	}{
+		{"little", 0.1, 0.4, true, true, time.Second, time.Second},
+		{"everything", 1, 1, false, false, 30 * time.Millisecond, time.Second},
+		{"a moment", 1, 0.1, true, true, 10 * time.Millisecond, 10 * time.Millisecond},
+		{"everything, then little", 1, 0.1, false, true, time.Second, 60 * time.Millisecond},
+		{"everything, then too much", 1, 0.6, false, false, time.Second, time.Second},
+		{"everything, then nothing", 1, 0, false, true, time.Second, sharePart * 2 * shareCredit},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := share{realTime: true, quick: true, credit: shareCredit}
+			var now, used time.Duration
+			run := func(part float64, d time.Duration) {
+				for end := now + d; now < end; {
+					now += step
+					used += time.Duration(part * float64(step))
+					s.account(now, used)
+				}
+			}
+			run(test.first, test.firstFor)
+			if s.quick != test.quickFirst {
+				t.Errorf("of real time after %s: %t", now, s.quick)
+			}
+			run(test.then, test.thenFor)
+			if s.quick != test.quickAt {
+				t.Errorf("of real time after %s: %t", now, s.quick)
 			}
 		})
 	}
