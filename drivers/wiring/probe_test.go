@@ -185,9 +185,9 @@ func TestDirections(t *testing.T) {
 			delays, err := way.from.probes(way.to, way.link, 25, 4*time.Millisecond)
 			b.must(err)
 			what := fmt.Sprintf("%s: from %s to %s over link %d", when, way.from.node.Hostname, way.to.node.Hostname, way.link)
-			// On a machine that does something else, too, some take longer.
-			if median := delays[len(delays)/2]; median < way.ms-way.jitter || median > way.ms+way.jitter+5 {
-				t.Errorf("%s: %.2f ms, want %g", what, median, way.ms)
+			// On a machine that does something else, too, most take longer.
+			if least := delays[0]; least < way.ms-1.74*way.jitter || least > way.ms+way.jitter+8 {
+				t.Errorf("%s: %.2f ms at least, want %g", what, least, way.ms)
 			}
 			if got := deviation(delays); got < 0.4*way.jitter {
 				t.Errorf("%s: they vary by %.2f ms, want %g", what, got, way.jitter)
