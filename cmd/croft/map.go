@@ -31,7 +31,9 @@ and what the trunks between switches carry.
 With --assign the two files are a ptop and a top file as Emulab's assign reads
 them, and the mapping is printed as assign prints it.
 
-Exit status: 0 if it was placed, 1 if not.`,
+Exit status: 0 if it was placed, 1 if not. With --assign, as assign has it: 0 if
+it was placed without violations, 1 if not (another seed may help), 2 if it is
+impossible, 255 if a file cannot be read.`,
 		Example: "  croft map inventory.yaml request.rspec\n  croft map --assign testbed.ptop experiment.top",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -60,35 +62,20 @@ type mapOptions struct {
 }
 
 func (a *app) mapAssign(ctx context.Context, ptop, top string, o mapOptions) error {
-	testbedFile, err := os.Open(ptop)
+	request, problem, err := readAssign(ptop, top)
 	if err != nil {
-		return fmt.Errorf("map: %w", err)
+		fmt.Fprintln(a.errs, "croft: map:", err)
+		return exitStatus(assignUnreadable)
 	}
-	defer testbedFile.Close()
-	testbed, err := assign.ReadTestbed(testbedFile)
-	if err != nil {
-		return fmt.Errorf("map: %s: %w", ptop, err)
-	}
-	requestFile, err := os.Open(top)
-	if err != nil {
-		return fmt.Errorf("map: %w", err)
-	}
-	defer requestFile.Close()
-	request, err := assign.ReadRequest(testbed, requestFile)
-	if err != nil {
-		return fmt.Errorf("map: %s: %w", top, err)
-	}
-	problem, err := request.Problem()
-	if err != nil {
-		return fmt.Errorf("map: %w", err)
-	}
-	options := solver.Options{Seed: o.seed, Effort: o.effort}
-	if o.limit > 0 {
-		options.Deadline = a.now().Add(o.limit)
-	}
-	solution, err := solver.Solve(ctx, problem, options)
-	if err != nil {
-		return fmt.Errorf("map: %w", err)
+	solution := &solver.Solution{Outcome: solver.Impossible, Reasons: request.Forbidden()}
+	if solution.Violations = len(solution.Reasons); solution.Violations == 0 {
+		options := solver.Options{Seed: o.seed, Effort: o.effort, Clock: a.now}
+		if o.limit > 0 {
+			options.Deadline = a.now().Add(o.limit)
+		}
+		if solution, err = solver.Solve(ctx, problem, options); err != nil {
+			return fmt.Errorf("map: %w", err)
+		}
 	}
 	for _, r := range solution.Reasons {
 		fmt.Fprintln(a.errs, r)
@@ -99,10 +86,44 @@ func (a *app) mapAssign(ctx context.Context, ptop, top string, o mapOptions) err
 	if err := assign.Write(a.out, problem, solution); err != nil {
 		return err
 	}
-	if solution.Outcome != solver.Placed {
-		return fmt.Errorf("not mapped: %s, %d violations", solution.Outcome, solution.Violations)
+	if solution.Outcome == solver.Placed {
+		return nil
 	}
-	return nil
+	fmt.Fprintf(a.errs, "croft: not mapped: %s, %d violations\n", solution.Outcome, solution.Violations)
+	if solution.Outcome == solver.Impossible {
+		return exitStatus(assignImpossible)
+	}
+	return exitStatus(1)
+}
+
+// Exit statuses of assign, which Emulab's scripts go by.
+const (
+	assignImpossible = 2   // trying again would not help
+	assignUnreadable = 255 // a mistake in the input
+)
+
+// readAssign reads files of assign's.
+func readAssign(ptop, top string) (*assign.Request, *solver.Problem, error) {
+	testbedFile, err := os.Open(ptop)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer testbedFile.Close()
+	testbed, err := assign.ReadTestbed(testbedFile)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", ptop, err)
+	}
+	requestFile, err := os.Open(top)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer requestFile.Close()
+	request, err := assign.ReadRequest(testbed, requestFile)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", top, err)
+	}
+	problem, err := request.Problem()
+	return request, problem, err
 }
 
 func (a *app) mapRequest(ctx context.Context, file, name string, o mapOptions) error {

@@ -159,6 +159,11 @@ func (q *Request) link(tok []string) error {
 	if l.A == l.B {
 		return fmt.Errorf("link %s joins node %s to itself", l.Name, tok[2])
 	}
+	for i, what := range []string{"bandwidth", "delay", "loss"} {
+		if err := margins(tok[4+i], i == 0); err != nil {
+			return fmt.Errorf("link %s: %s %q: %w", l.Name, what, tok[4+i], err)
+		}
+	}
 	bw, _, _ := strings.Cut(tok[4], ":")
 	if bw == "*" {
 		l.Bandwidth = solver.Native
@@ -193,6 +198,56 @@ func (q *Request) link(tok []string) error {
 	}
 	q.Links = append(q.Links, l)
 	return nil
+}
+
+// margins checks a characteristic of a link: a number, or one with how much
+// less and more would do, and what it weighs. Assign reads these and uses none
+// but the bandwidth itself.
+func margins(s string, native bool) error {
+	parts := strings.Split(s, ":")
+	if len(parts) == 2 || len(parts) > 4 {
+		return errors.New("want NUMBER, or NUMBER:UNDER:OVER[:WEIGHT]")
+	}
+	for i, x := range parts {
+		if i == 0 && native && x == "*" {
+			continue
+		}
+		if n, err := strconv.ParseFloat(x, 64); err != nil || math.IsNaN(n) || math.IsInf(n, 0) {
+			return fmt.Errorf("%q is no number", x)
+		}
+	}
+	return nil
+}
+
+// Forbidden says what of the request the testbed's policies do not allow. It
+// holds whatever a search would find.
+func (q *Request) Forbidden() []solver.Reason {
+	var out []solver.Reason
+	for _, f := range slices.Sorted(maps.Keys(q.desired)) {
+		policy, limited := q.testbed.Policies[f]
+		name := q.features.names[f]
+		switch {
+		case !limited:
+		case policy.Disallowed:
+			out = append(out, solver.Reason{Want: solver.WantHost, Nodes: q.desiring(f),
+				Text: fmt.Sprintf("feature %s is wanted, which the policy of the testbed does not allow", name)})
+		case q.desired[f] > policy.Limit:
+			out = append(out, solver.Reason{Want: solver.WantHost, Nodes: q.desiring(f),
+				Text: fmt.Sprintf("feature %s is wanted with weights of %g together; the policy of the testbed allows %g", name, q.desired[f], policy.Limit)})
+		}
+	}
+	return out
+}
+
+// desiring lists the nodes that want a feature.
+func (q *Request) desiring(f solver.FeatureID) []int32 {
+	var nodes []int32
+	for v := range q.Nodes {
+		if slices.ContainsFunc(q.Nodes[v].Desires, func(d solver.Desire) bool { return d.Feature == f }) {
+			nodes = append(nodes, int32(v))
+		}
+	}
+	return nodes
 }
 
 func (q *Request) fix(tok []string) error {

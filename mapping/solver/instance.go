@@ -432,7 +432,12 @@ func (in *instance) costOn(k, class int32, featureIndex []int32) cost {
 	var sum cost
 	host := &tb.spec.Hosts[h]
 	for _, d := range n.Desires {
-		if hasFeature(host, d.Feature) {
+		if has, ok := featureOf(host, d.Feature); ok {
+			// Nodes of a kind have the same weights, and the amounts of assign's
+			// are these.
+			if tb.spec.Features[d.Feature].Kind == Additive && d.Weight >= 1 && d.Amount == d.Weight && d.Amount > has {
+				return incompatible
+			}
 			continue
 		}
 		if d.Weight >= 1 {
@@ -470,13 +475,14 @@ func (in *instance) costOn(k, class int32, featureIndex []int32) cost {
 	return max(sum, 0)
 }
 
-func hasFeature(h *Host, f FeatureID) bool {
+// featureOf is the weight of a host's feature.
+func featureOf(h *Host, f FeatureID) (float64, bool) {
 	for i := range h.Features {
 		if h.Features[i].Feature == f {
-			return true
+			return h.Features[i].Weight, true
 		}
 	}
-	return false
+	return 0, false
 }
 
 // candidates lists the hosts for a kind, by home switch.
