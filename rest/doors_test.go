@@ -200,6 +200,7 @@ type thing struct {
 	nodes []string
 	up    bool // all of them are ready
 	ended bool // it is shown as something that has been
+	goes  bool // or as something that ends
 }
 
 // door is a way in.
@@ -320,7 +321,7 @@ func listZoe(h *house, who string) map[string]thing {
 	h.must(who, http.MethodGet, "/zoe/api/0.7/execution", "", &list)
 	all := map[string]thing{}
 	for _, e := range list {
-		x := thing{at: fmt.Sprintf("/zoe/api/0.7/execution/%d", e.ID), up: e.Status == "running", ended: e.Status == "terminated"}
+		x := thing{at: fmt.Sprintf("/zoe/api/0.7/execution/%d", e.ID), up: e.Status == "running", ended: e.Status == "terminated", goes: e.Status == "cleaning up"}
 		if _, earlier := all[e.Slice]; earlier && x.ended {
 			continue // a slice of the same name ended before
 		}

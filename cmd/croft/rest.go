@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -93,6 +94,18 @@ func openREST(conf *config.Config, service *aggregate.Service, log *slog.Logger)
 		Faces: map[string]http.Handler{"/im": infrastructures, "/camp": platform, "/zoe": executions},
 		Log:   log, Clock: time.Now, BodyBytes: restBodyBytes, Concurrent: conf.Limits.ConcurrentCalls,
 	})
+	renewals := &rest.Renewals{
+		Service: service, Lifetime: time.Duration(conf.Rest.Lifetime), Clock: time.Now, After: time.After, Log: log,
+	}
+	for _, a := range list {
+		renewals.Members = append(renewals.Members, a.Member)
+	}
+	beside := func(ctx context.Context) {
+		var group sync.WaitGroup
+		group.Go(func() { renewals.Run(ctx) })
+		executions.Run(ctx)
+		group.Wait()
+	}
 	server := newServer(conf, handler, log)
 	plain, err := net.Listen("tcp", conf.Rest.Listen)
 	if err != nil {
@@ -100,12 +113,12 @@ func openREST(conf *config.Config, service *aggregate.Service, log *slog.Logger)
 	}
 	listener := netutil.LimitListener(plain, conf.Limits.Connections)
 	if conf.Rest.Plain {
-		return server, listener, executions.Run, nil
+		return server, listener, beside, nil
 	}
 	certificate, err := tls.LoadX509KeyPair(conf.PKI.Certificate, conf.PKI.Key)
 	if err != nil {
 		plain.Close()
 		return nil, nil, nil, fmt.Errorf("rest: server certificate: %w", err)
 	}
-	return server, tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}), executions.Run, nil
+	return server, tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}), beside, nil
 }

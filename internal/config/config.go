@@ -60,6 +60,10 @@ type Rest struct {
 	// ZoeOrder is that in which Zoe's executions start that have to wait:
 	// "arrival", or "size", the small ones first.
 	ZoeOrder string `yaml:"zoe_order"`
+	// Lifetime is how long what these APIs have made is renewed, since its
+	// beginning: their clients cannot ask for more time. With 0 it ends with
+	// its first lease, after Leases.Max.
+	Lifetime Duration `yaml:"lifetime"`
 }
 
 // RestAccount is somebody who may use the REST APIs.
@@ -258,6 +262,7 @@ func defaults() Config {
 		Log:      Log{Level: "info", Format: "text"},
 		Machines: Machines{Key: "pki/machines-key", Links: MachineLinks{Limit: Duration(2 * time.Minute)}},
 		Radl:     Radl{Playbooks: "image"},
+		Rest:     Rest{Lifetime: Duration(90 * day)},
 		Mapping: Mapping{
 			Layout: "pack", Effort: 1, Limit: Duration(10 * time.Second),
 			Costs: MappingCosts{Host: 0.2, Switch: 0.5, Trunk: 0.2, Scarce: 0.04, Hardware: 0.1},

@@ -115,6 +115,7 @@ func TestErrorsNameFieldAndLine(t *testing.T) {
 		{"frontend header", "# comment\nfrontend: {network: unix, address: s, header: 'a b'}", `croft.yaml:2: frontend.header: `},
 		{"REST address", "# comment\nrest: {listen: 8800}", `croft.yaml:2: rest.listen: "8800" is not HOST:PORT`},
 		{"REST without TLS on the net", "# comment\nrest:\n  listen: 0.0.0.0:8800\n  plain: true", "croft.yaml:4: rest.plain: "},
+		{"REST lifetime", "# comment\nrest:\n  listen: 127.0.0.1:8800\n  lifetime: -1h", "croft.yaml:4: rest.lifetime: "},
 		{"REST account without a secret", "rest:\n  listen: 127.0.0.1:8800\n  accounts: [{name: a, member: 'urn:publicid:IDN+e.org+user+a'}]", "rest.accounts[0]: neither a password nor a token"},
 		{"REST account of a slice", "rest:\n  listen: 127.0.0.1:8800\n  accounts: [{name: a, token: x, member: 'urn:publicid:IDN+e.org+slice+a'}]", "rest.accounts[0].member: "},
 		{"playbooks", "# comment\nradl: {playbooks: maybe}", `croft.yaml:2: radl.playbooks: "maybe"`},

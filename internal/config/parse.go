@@ -321,6 +321,9 @@ func (v *validator) rest(r Rest) {
 		// Passwords would cross the network for all to read.
 		v.fail("rest.plain", "%q is not a loopback address (127.0.0.1 or [::1]), and passwords are sent without TLS on no other", host)
 	}
+	if r.Lifetime < 0 {
+		v.fail("rest.lifetime", "%s is no time span: 0 has things end with their first lease", r.Lifetime)
+	}
 	if r.ZoeOrder != "" && r.ZoeOrder != "arrival" && r.ZoeOrder != "size" {
 		v.fail("rest.zoe_order", "%q is none of arrival, size", r.ZoeOrder)
 	}

@@ -2,6 +2,7 @@ package im
 
 import (
 	"strings"
+	"time"
 
 	"croft/aggregate"
 	"croft/capacity"
@@ -24,6 +25,17 @@ func (c *call) texts(x *infrastructure) ([]documentRecord, error) {
 		list = append(list, documentRecord{MediaType: d.MediaType, Text: d.Bytes})
 	}
 	return list, nil
+}
+
+// expires is when the first of the machines does; nil if there are none.
+func (x *infrastructure) expires() *time.Time {
+	var first *time.Time
+	for _, o := range x.all {
+		if end := o.Sliver.Expires.UTC(); first == nil || end.Before(*first) {
+			first = &end
+		}
+	}
+	return first
 }
 
 // tosca reports whether a media type is one of TOSCA's.

@@ -78,7 +78,7 @@ func (c *call) data(x *infrastructure) error {
 		documents = append(documents, map[string]string{"media_type": d.MediaType, "text": string(d.Text)})
 	}
 	c.reply(c.w, c.r, asJSON, "data", map[string]any{
-		"id": x.ID, "slice": x.slice.String(), "created": x.Created, "vms": machines, "documents": documents,
+		"id": x.ID, "slice": x.slice.String(), "created": x.Created, "expires": x.expires(), "vms": machines, "documents": documents,
 	})
 	return nil
 }

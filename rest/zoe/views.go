@@ -28,7 +28,8 @@ type executionView struct {
 	Message     *string         `json:"error_message"`
 	Services    []int64         `json:"services"`
 	Size        float64         `json:"size"`
-	Slice       string          `json:"slice"` // its URN: Croft's own addition
+	Slice       string          `json:"slice"`                 // its URN: Croft's own addition
+	Expires     *float64        `json:"time_expire,omitempty"` // that, too: of the execution alone, not in lists
 }
 
 func seconds(t time.Time) *float64 {
@@ -128,7 +129,17 @@ func (c *call) show() error {
 	if err != nil {
 		return err
 	}
-	return c.answer(http.StatusOK, e.view())
+	view := e.view()
+	held, err := c.Service.Slivers(c.ctx, e.Slice)
+	if err != nil && !missing(err) {
+		return err
+	}
+	for _, v := range held {
+		if end := seconds(v.Expires); v.Allocation != slivers.Unallocated && (view.Expires == nil || *end < *view.Expires) {
+			view.Expires = end
+		}
+	}
+	return c.answer(http.StatusOK, view)
 }
 
 // outcomes are the slivers of an execution by the names of its nodes; none if
