@@ -66,7 +66,12 @@ func (d *Driver) bootNode(ctx context.Context, n *node) error {
 	if err := makeDisk(disk, overlays, d.owner(n.slot)); err != nil {
 		return err
 	}
-	proc, sync, err := d.spawn(n)
+	group, missing, err := d.cgroups.prepare(n.slot, n.rec.Node.Capacity)
+	if err != nil {
+		return err
+	}
+	defer group.close()
+	proc, sync, err := d.spawn(n, group)
 	if err != nil {
 		return err
 	}
@@ -77,13 +82,6 @@ func (d *Driver) bootNode(ctx context.Context, n *node) error {
 	run := runRecord{PID: proc.PID, Start: proc.Start, Boot: d.boot, System: system}
 	if err := records.Write(d.runFile(n), run, false); err != nil {
 		return err
-	}
-	missing, err := d.cgroups.hold(n.slot, proc.PID, n.rec.Node.Capacity)
-	if err != nil {
-		return err
-	}
-	if len(missing) > 0 {
-		d.note(n, "this kernel has no cgroups to limit: %s", strings.Join(missing, ", "))
 	}
 	network, err := wiring.NetworkOf(proc.PID)
 	if err != nil {
@@ -108,6 +106,14 @@ func (d *Driver) bootNode(ctx context.Context, n *node) error {
 	if err := d.awaitReady(ctx, sync, n); err != nil {
 		return err
 	}
+	// Not before: nothing but the init has run, and on a tenth of a core that
+	// would take a second.
+	if cores := n.rec.Node.Capacity.Cores; cores > 0 && !d.cgroups.limitCores(n.slot, cores) {
+		missing = append(missing, "cores")
+	}
+	if len(missing) > 0 {
+		d.note(n, "this kernel has no cgroups to limit: %s", strings.Join(missing, ", "))
+	}
 	run.Ready = true
 	if err := records.Write(d.runFile(n), run, false); err != nil {
 		return err
@@ -122,7 +128,7 @@ func (d *Driver) runFile(n *node) string {
 
 // spawn starts the init of a node in new namespaces. It waits for the
 // driver's word, and ends when the driver does before that.
-func (d *Driver) spawn(n *node) (*process.Process, *net.UnixConn, error) {
+func (d *Driver) spawn(n *node, group *group) (*process.Process, *net.UnixConn, error) {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a socket: %w", err)
@@ -151,7 +157,7 @@ func (d *Driver) spawn(n *node) (*process.Process, *net.UnixConn, error) {
 	defer console.Close()
 	ids := []syscall.SysProcIDMap{{ContainerID: 0, HostID: d.owner(n.slot), Size: idsPerNode}}
 	exe := fmt.Sprintf("/proc/self/fd/%d", d.program.File.Fd())
-	proc, err := os.StartProcess(exe, []string{"croft-node", nodeinit.Word, nodeinit.StageBoot}, &os.ProcAttr{
+	attr := &os.ProcAttr{
 		Dir:   "/",
 		Env:   []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "GOMAXPROCS=1", "GOGC=off"},
 		Files: []*os.File{null, console, console, theirs},
@@ -164,6 +170,18 @@ func (d *Driver) spawn(n *node) (*process.Process, *net.UnixConn, error) {
 			GidMappingsEnableSetgroups: true,
 			Credential:                 &syscall.Credential{Uid: 0, Gid: 0},
 		},
+	}
+	if group.unified != nil {
+		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(group.unified.Fd())
+	}
+	var proc *os.Process
+	err = wiring.OnThread(func() error {
+		if err := group.enter(); err != nil {
+			return err
+		}
+		var err error
+		proc, err = os.StartProcess(exe, []string{"croft-node", nodeinit.Word, nodeinit.StageBoot}, attr)
+		return err
 	})
 	if err != nil {
 		conn.Close()
@@ -337,6 +355,11 @@ func (d *Driver) stop(ctx context.Context, n *node, grace time.Duration) error {
 		return err
 	}
 	if proc != nil {
+		if grace == 0 {
+			// So that its end, of which the kernel makes the node do a part,
+			// does not wait for its turns.
+			d.cgroups.limitCores(n.slot, 0)
+		}
 		if err := proc.End(ctx, grace); err != nil {
 			return err
 		}

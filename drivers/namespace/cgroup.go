@@ -80,37 +80,57 @@ func (c *cgroups) groups(slot int) []string {
 	return out
 }
 
-// hold puts a process, and all that will come of it, into the group of a slot
-// with these limits. A limit that the kernel cannot keep is returned in
-// missing; zero amounts set none.
-func (c *cgroups) hold(slot, pid int, a capacity.Amount) (missing []string, err error) {
-	var groups []string
-	for _, g := range c.groups(slot) {
-		err := os.MkdirAll(g, 0o755)
+// group is where the processes of a node begin, in each hierarchy.
+type group struct {
+	tasks   []string // of version 1: what a thread writes to so as to be in it
+	unified *os.File // of version 2; nil if there is none
+}
+
+// enter puts the calling thread into the group, as far as it is of version 1;
+// what it starts is there from its beginning. A process that is moved later
+// holds up all that fork or end on the machine meanwhile.
+func (g *group) enter() error {
+	for _, name := range g.tasks {
+		if err := os.WriteFile(name, []byte("0"), 0); err != nil {
+			return fmt.Errorf("enter a cgroup: %w", err)
+		}
+	}
+	return nil
+}
+
+func (g *group) close() {
+	if g.unified != nil {
+		g.unified.Close()
+	}
+}
+
+// prepare makes the group of a slot, with the limits of memory and processes.
+// A limit that the kernel cannot keep is returned in missing; zero amounts set
+// none. The caller closes the group.
+func (c *cgroups) prepare(slot int, a capacity.Amount) (g *group, missing []string, err error) {
+	g = &group{}
+	defer func() {
+		if err != nil {
+			g.close()
+		}
+	}()
+	for _, dir := range c.groups(slot) {
+		err := os.MkdirAll(dir, 0o755)
 		if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
 			continue // in a container, for one: what it would have limited is missing
 		}
 		if err != nil {
-			return nil, fmt.Errorf("make cgroup: %w", err)
+			return nil, nil, fmt.Errorf("make cgroup: %w", err)
 		}
-		groups = append(groups, g)
-	}
-	set := func(what, dir, file, value string) bool {
-		err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0)
-		if err != nil {
-			c.log.Debug("cgroup limit", "limit", what, "file", filepath.Join(dir, file), "err", err)
+		if dir != c.v2(slot) {
+			g.tasks = append(g.tasks, filepath.Join(dir, "tasks"))
+			continue
 		}
-		return err == nil
-	}
-	v1 := func(controller string) string {
-		if at := c.byName[controller]; at != "" {
-			return filepath.Join(at, c.name, strconv.Itoa(slot))
+		if g.unified, err = os.Open(dir); err != nil {
+			return nil, nil, fmt.Errorf("make cgroup: %w", err)
 		}
-		return ""
 	}
-	v2 := ""
 	if c.unified != "" {
-		v2 = filepath.Join(c.unified, c.name, strconv.Itoa(slot))
 		for _, dir := range []string{c.unified, filepath.Join(c.unified, c.name)} {
 			for _, controller := range []string{"+memory", "+cpu", "+pids"} {
 				os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(controller), 0)
@@ -119,31 +139,56 @@ func (c *cgroups) hold(slot, pid int, a capacity.Amount) (missing []string, err 
 	}
 	if a.Memory > 0 {
 		bytes := strconv.FormatInt(int64(a.Memory)<<20, 10)
-		ok := v1("memory") != "" && set("memory", v1("memory"), "memory.limit_in_bytes", bytes) ||
-			v2 != "" && set("memory", v2, "memory.max", bytes)
-		if !ok {
+		if !c.set(c.v1("memory", slot), "memory.limit_in_bytes", bytes) && !c.set(c.v2(slot), "memory.max", bytes) {
 			missing = append(missing, "memory")
 		}
 	}
-	if a.Cores > 0 {
-		const period = 100_000 // microseconds
-		quota := strconv.FormatInt(max(1000, int64(a.Cores)*period/int64(capacity.Core)), 10)
-		ok := v1("cpu") != "" && set("cores", v1("cpu"), "cpu.cfs_period_us", strconv.Itoa(period)) && set("cores", v1("cpu"), "cpu.cfs_quota_us", quota) ||
-			v2 != "" && set("cores", v2, "cpu.max", quota+" "+strconv.Itoa(period))
-		if !ok {
-			missing = append(missing, "cores")
-		}
-	}
 	n := strconv.Itoa(c.processes)
-	if !(v1("pids") != "" && set("processes", v1("pids"), "pids.max", n) || v2 != "" && set("processes", v2, "pids.max", n)) {
+	if !c.set(c.v1("pids", slot), "pids.max", n) && !c.set(c.v2(slot), "pids.max", n) {
 		missing = append(missing, "processes")
 	}
-	for _, g := range groups {
-		if err := os.WriteFile(filepath.Join(g, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0); err != nil {
-			return nil, fmt.Errorf("put process %d into its cgroup: %w", pid, err)
-		}
+	return g, missing, nil
+}
+
+// limitCores holds a slot to its cores, or reports that the kernel cannot. Zero
+// sets no limit, and takes away one that there is.
+func (c *cgroups) limitCores(slot int, cores capacity.Cores) bool {
+	const period = 100_000 // microseconds
+	if cores == 0 {
+		return c.set(c.v1("cpu", slot), "cpu.cfs_quota_us", "-1") || c.set(c.v2(slot), "cpu.max", "max")
 	}
-	return missing, nil
+	quota := strconv.FormatInt(max(1000, int64(cores)*period/int64(capacity.Core)), 10)
+	return c.set(c.v1("cpu", slot), "cpu.cfs_period_us", strconv.Itoa(period)) && c.set(c.v1("cpu", slot), "cpu.cfs_quota_us", quota) ||
+		c.set(c.v2(slot), "cpu.max", quota+" "+strconv.Itoa(period))
+}
+
+// v1 is the group of a slot in the hierarchy of a controller, "" if there is
+// none of version 1.
+func (c *cgroups) v1(controller string, slot int) string {
+	if at := c.byName[controller]; at != "" {
+		return filepath.Join(at, c.name, strconv.Itoa(slot))
+	}
+	return ""
+}
+
+// v2 is the group of a slot in the hierarchy of version 2, "" if there is none.
+func (c *cgroups) v2(slot int) string {
+	if c.unified == "" {
+		return ""
+	}
+	return filepath.Join(c.unified, c.name, strconv.Itoa(slot))
+}
+
+// set reports whether a group, if there is one, could be given a value.
+func (c *cgroups) set(dir, file, value string) bool {
+	if dir == "" {
+		return false
+	}
+	err := os.WriteFile(filepath.Join(dir, file), []byte(value), 0)
+	if err != nil {
+		c.log.Debug("cgroup limit", "file", filepath.Join(dir, file), "err", err)
+	}
+	return err == nil
 }
 
 // remove removes the groups of a slot, whose processes have ended.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -51,11 +52,25 @@ func (d *Driver) makeVolume(slot int, size capacity.MiB) (missing string, err er
 	if err := copySparse(d.diskImage(slot), template); err != nil {
 		return "", fmt.Errorf("make the node's disk: %w", err)
 	}
-	volume, err := d.openVolume(slot) // also to see that it can be
-	if err != nil {
+	if err := d.tryVolume(slot); err != nil {
 		return err.Error(), os.Remove(d.diskImage(slot))
 	}
-	return "", volume.Close()
+	return "", nil
+}
+
+// tryVolume sees, once, that the host can mount such disks.
+func (d *Driver) tryVolume(slot int) error {
+	d.volumeMu.Lock()
+	defer d.volumeMu.Unlock()
+	if d.volumesWork {
+		return nil
+	}
+	volume, err := d.openVolume(slot)
+	if err != nil {
+		return err
+	}
+	d.volumesWork = true
+	return volume.Close()
 }
 
 // emptyVolume makes an empty file system of a size, which disks are copies of.
@@ -142,7 +157,7 @@ func (d *Driver) openVolume(slot int) (*os.File, error) {
 	}
 	// A file system that is mounted twice, from two devices, is lost.
 	for deadline := time.Now().Add(loopGone); ; time.Sleep(5 * time.Millisecond) {
-		used, err := backs(image)
+		used, err := d.volumeUsed(slot)
 		if err != nil {
 			return nil, fmt.Errorf("mount the node's disk: %w", err)
 		}
@@ -158,6 +173,9 @@ func (d *Driver) openVolume(slot int) (*os.File, error) {
 		return nil, fmt.Errorf("mount the node's disk: %w", err)
 	}
 	defer loop.Close()
+	if err := os.WriteFile(d.loopFile(slot), []byte(filepath.Base(loop.Name())), 0o600); err != nil {
+		return nil, fmt.Errorf("mount the node's disk: %w", err)
+	}
 	fd, err := mountDevice(loop.Name())
 	if err != nil {
 		return nil, fmt.Errorf("mount the node's disk: %w", err)
@@ -181,19 +199,34 @@ func mountDevice(device string) (int, error) {
 	return unix.Fsmount(fs, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOATIME)
 }
 
-// backs reports whether a file is in use as a block device.
-func backs(file string) (bool, error) {
-	names, err := filepath.Glob("/sys/block/loop*/loop/backing_file")
+// loopFile tells the device that a node's disk was mounted from last.
+func (d *Driver) loopFile(slot int) string { return filepath.Join(d.state.nodeDir(slot), "loop") }
+
+// volumeUsed reports whether the kernel has not let go of a node's disk yet.
+func (d *Driver) volumeUsed(slot int) (bool, error) {
+	image := d.diskImage(slot)
+	device, err := os.ReadFile(d.loopFile(slot))
+	if err == nil {
+		return backs(filepath.Join("/sys/block", filepath.Base(string(device))), image), nil
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return false, err
+	}
+	if _, err := os.Stat(filepath.Join(d.state.nodeDir(slot), "console.log")); errors.Is(err, os.ErrNotExist) {
+		return false, nil // it has never been started
+	}
+	// A manager of before there were such files may have mounted it.
+	devices, err := filepath.Glob("/sys/block/loop*")
 	if err != nil {
 		return false, err
 	}
-	for _, name := range names {
-		data, err := os.ReadFile(name)
-		if err == nil && strings.TrimSpace(string(data)) == file {
-			return true, nil
-		}
-	}
-	return false, nil
+	return slices.ContainsFunc(devices, func(device string) bool { return backs(device, image) }), nil
+}
+
+// backs reports whether a block device is made of a file.
+func backs(device, file string) bool {
+	data, err := os.ReadFile(filepath.Join(device, "loop", "backing_file"))
+	return err == nil && strings.TrimSpace(string(data)) == file
 }
 
 // attachLoop makes a block device of a file. The device goes when nothing uses

@@ -33,7 +33,8 @@
 //	lock              held by the running Driver
 //	switch            the network namespace of the bridges, pinned
 //	system/HASH/      the generated part of the fall-back image; stays
-//	nodes/SLOT/       node.json (with its host key), run.json, console.log, control socket
+//	nodes/SLOT/       node.json (with its host key), run.json, console.log, control socket,
+//	                  disk.img and loop (its device), where the disk is limited
 //	nodes/SLOT/disk/  what the node has written
 //	links/SLOT.json
 //

@@ -107,7 +107,8 @@ type Driver struct {
 	closing    chan struct{}
 	background sync.WaitGroup // waits for nodes that end by themselves
 
-	volumeMu sync.Mutex // guards the making of empty volumes
+	volumeMu    sync.Mutex // guards the making of empty volumes
+	volumesWork bool       // with volumeMu: this host can mount them
 
 	systemMu     sync.Mutex
 	skeleton     *skeleton
