@@ -172,7 +172,7 @@ func (r *reconciler) removeAll(ctx context.Context, why string, list []thing) {
 }
 
 func (r *reconciler) removeThing(ctx context.Context, why string, t thing) error {
-	free, err := r.working.slot(ctx, t.driver)
+	free, err := r.working.slot(ctx, t.driver, slivers.Release)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// atOnce bounds the operations that one driver has under way.
-	atOnce = 8
+	// atOnce bounds the operations that one driver has under way, and
+	// endingAtOnce those that remove: they wait more than they work.
+	atOnce, endingAtOnce = 8, 32
 	// operationTime bounds one of them, unless the driver says otherwise.
 	operationTime = 2 * time.Minute
 	// Release is tried again after retryFirst, then ever more rarely.
@@ -27,6 +28,7 @@ const (
 type workers struct {
 	service *Service
 	slots   map[string]chan struct{} // by driver: one that is slow holds up no other
+	ending  map[string]chan struct{} // the same, of operations that remove
 
 	mu     sync.Mutex
 	closed bool
@@ -42,18 +44,22 @@ type worker struct {
 
 func newWorkers(s *Service) *workers {
 	w := &workers{
-		service: s, slots: map[string]chan struct{}{},
+		service: s, slots: map[string]chan struct{}{}, ending: map[string]chan struct{}{},
 		of: map[urn.URN]*worker{}, failed: map[urn.URN]time.Duration{},
 	}
 	for name := range s.Drivers {
 		w.slots[name] = make(chan struct{}, atOnce)
+		w.ending[name] = make(chan struct{}, endingAtOnce)
 	}
 	return w
 }
 
-// slot waits until a driver may have one more operation under way.
-func (w *workers) slot(ctx context.Context, driver string) (free func(), err error) {
+// slot waits until a driver may have one more operation under way for a goal.
+func (w *workers) slot(ctx context.Context, driver string, goal slivers.Goal) (free func(), err error) {
 	slots := w.slots[driver]
+	if goal == slivers.Release {
+		slots = w.ending[driver]
+	}
 	if slots == nil {
 		return func() {}, nil // it is not running: the operation fails at once
 	}
@@ -151,7 +157,7 @@ func (w *workers) each(list []slivers.Sliver, do func(v *slivers.Sliver) error) 
 	var group sync.WaitGroup
 	for i := range list {
 		group.Go(func() {
-			free, err := w.slot(w.service.ctx, driverName(&list[i]))
+			free, err := w.slot(w.service.ctx, driverName(&list[i]), list[i].Goal)
 			if err != nil {
 				errs[i] = err
 				return
@@ -206,7 +212,9 @@ func (s *Service) round(ctx context.Context, slice urn.URN) (more bool, err erro
 	}
 	do(with(slivers.Link, slivers.Release), s.remove)
 	do(with(slivers.Node, slivers.Release), s.remove)
-	do(with(slivers.Node, slivers.Make), s.makeNode)
+	do(with(slivers.Node, slivers.Make), func(ctx context.Context, v *slivers.Sliver) error {
+		return s.makeNode(ctx, v, all)
+	})
 	if len(with(slivers.Node, slivers.Make)) > 0 {
 		if all, err = s.Store.OfSlice(ctx, slice); err != nil {
 			return false, errors.Join(append(errs, err)...)
@@ -262,14 +270,16 @@ func connectable(all []slivers.Sliver) []slivers.Sliver {
 	return list
 }
 
-func (s *Service) makeNode(ctx context.Context, v *slivers.Sliver) error {
+// makeNode makes a node; all are the slivers of its slice.
+func (s *Service) makeNode(ctx context.Context, v *slivers.Sliver, all []slivers.Sliver) error {
 	d, err := s.driver(v)
 	if err == nil {
 		err = d.Make(ctx, driverNode(s.Inventory(), v))
 	}
 	if err == nil {
-		// Links that are up already take the node in.
-		err = s.relink(ctx, v)
+		// Links that are up already take the node in. Only a worker makes
+		// links, and this slice's makes nodes now: there are no others yet.
+		err = s.relink(ctx, v, all)
 	}
 	return s.finish(ctx, v, slivers.NotReady, slivers.Failed, err)
 }
@@ -328,21 +338,22 @@ func (s *Service) remake(ctx context.Context, d drivers.Driver, v *slivers.Slive
 	if err != nil {
 		return err
 	}
-	if err := s.relink(ctx, v); err != nil {
+	all, err := s.Store.OfSlice(ctx, v.Slice)
+	if err != nil {
+		return err
+	}
+	if err := s.relink(ctx, v, all); err != nil {
 		return err
 	}
 	return d.Start(ctx, v.URN)
 }
 
-// relink gives the links of a node the goal to be made.
-func (s *Service) relink(ctx context.Context, node *slivers.Sliver) error {
-	all, err := s.Store.OfSlice(ctx, node.Slice)
-	if err != nil {
-		return err
-	}
+// relink gives the links of a node that are up the goal to be made. all are
+// the slivers of its slice.
+func (s *Service) relink(ctx context.Context, node *slivers.Sliver, all []slivers.Sliver) error {
 	var links []urn.URN
 	for _, v := range all {
-		if v.Link == nil {
+		if v.Link == nil || v.Operational != slivers.Ready {
 			continue
 		}
 		for _, e := range v.Link.Ends {
@@ -350,6 +361,9 @@ func (s *Service) relink(ctx context.Context, node *slivers.Sliver) error {
 				links = append(links, v.URN)
 			}
 		}
+	}
+	if len(links) == 0 {
+		return nil
 	}
 	return s.Store.Update(ctx, links, func(held []*slivers.Sliver) error {
 		for _, l := range held {

@@ -52,6 +52,8 @@ type Store struct {
 	// until the commit, and guards taken.
 	mu    sync.Mutex
 	taken *occupancy
+
+	updates updates
 }
 
 var _ slivers.Store = (*Store)(nil)

@@ -88,44 +88,6 @@ func (s *Store) extend(ctx context.Context, tx *sql.Tx, x slivers.Extension) err
 	return s.rewrite(ctx, tx, &before, &after)
 }
 
-// Update changes slivers in one step.
-func (s *Store) Update(ctx context.Context, urns []urn.URN, change func([]*slivers.Sliver) error) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var before, after []slivers.Sliver
-	err := s.inTx(ctx, func(tx *sql.Tx) error {
-		var err error
-		if before, err = find(ctx, tx, urns); err != nil {
-			return err
-		}
-		if after, err = find(ctx, tx, urns); err != nil {
-			return err
-		}
-		pointers := make([]*slivers.Sliver, len(after))
-		for i := range after {
-			pointers[i] = &after[i]
-		}
-		if err := change(pointers); err != nil {
-			return err
-		}
-		for i := range after {
-			if err := s.rewrite(ctx, tx, &before[i], &after[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	for i := range after {
-		if after[i].Goal == slivers.Forgotten {
-			s.taken.remove(&before[i])
-		}
-	}
-	return nil
-}
-
 // rewrite brings the row of a sliver from before to after.
 func (s *Store) rewrite(ctx context.Context, tx *sql.Tx, before, after *slivers.Sliver) error {
 	if !after.URN.Equal(before.URN) || !after.Slice.Equal(before.Slice) || after.Document != before.Document {

@@ -378,6 +378,7 @@ func Run(t *testing.T, make func(t *testing.T) Subject) {
 		}
 	})
 
+	t.Run("updates at once are each all or nothing", func(t *testing.T) { testUpdatesAtOnce(t, make(t).Store) })
 	t.Run("drains", func(t *testing.T) { testDrains(t, make(t)) })
 	t.Run("steps", func(t *testing.T) { testSteps(t, make) })
 
