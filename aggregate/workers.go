@@ -210,8 +210,10 @@ func (s *Service) round(ctx context.Context, slice urn.URN) (more bool, err erro
 		}
 		return list
 	}
-	do(with(slivers.Link, slivers.Release), s.remove)
+	apart, rest := s.split(with(slivers.Link, slivers.Release))
+	do(rest, s.remove)
 	do(with(slivers.Node, slivers.Release), s.remove)
+	do(apart, s.remove)
 	do(with(slivers.Node, slivers.Make), func(ctx context.Context, v *slivers.Sliver) error {
 		return s.makeNode(ctx, v, all)
 	})
@@ -223,6 +225,18 @@ func (s *Service) round(ctx context.Context, slice urn.URN) (more bool, err erro
 	do(connectable(all), s.connect)
 	do(with(slivers.Node, slivers.Start, slivers.Restart, slivers.Stop, slivers.SetUsers), s.operate)
 	return more, errors.Join(errs...)
+}
+
+// split tells links that come apart with their nodes from others.
+func (s *Service) split(links []slivers.Sliver) (apart, rest []slivers.Sliver) {
+	for i := range links {
+		if d, err := s.driver(&links[i]); err == nil && drivers.EndsNodesFirst(d) {
+			apart = append(apart, links[i])
+		} else {
+			rest = append(rest, links[i])
+		}
+	}
+	return apart, rest
 }
 
 // operationTime bounds one operation on a sliver.

@@ -125,6 +125,20 @@ func GivesRoot(ctx context.Context, d Driver, sliver urn.URN) (bool, error) {
 	return true, nil
 }
 
+// NodesFirst is for drivers whose links lead nowhere but to their own nodes, and
+// come apart by themselves when those end: of a slice that ends, nodes are
+// removed before links. With other drivers, a machine might be given to others
+// while it is still on a link.
+type NodesFirst interface {
+	NodesFirst() bool
+}
+
+// EndsNodesFirst reports whether a driver wants nodes removed before links.
+func EndsNodesFirst(d Driver) bool {
+	f, ok := d.(NodesFirst)
+	return ok && f.NodesFirst()
+}
+
 // TimeTaker is for drivers whose operations may take longer than those on
 // processes of this machine: a machine that boots takes minutes.
 type TimeTaker interface {

@@ -19,6 +19,9 @@ func (d *Driver) Connect(ctx context.Context, l drivers.Link) error {
 // Shapes implements drivers.Shaper.
 func (d *Driver) Shapes(l drivers.Link) error { return d.wires.Shapes(l) }
 
+// NodesFirst implements drivers.NodesFirst.
+func (d *Driver) NodesFirst() bool { return true }
+
 // lookup finds a node for its links.
 func (d *Driver) lookup(sliver urn.URN) (drivers.Node, bool) {
 	d.mu.Lock()
