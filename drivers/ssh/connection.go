@@ -45,6 +45,30 @@ func (e *HostKeyError) Error() string {
 		e.Machine, e.Shown.Type(), ssh.FingerprintSHA256(e.Shown), strings.Join(pinned, ", "))
 }
 
+// UnreachableError says that a machine does not answer, or does not let the
+// manager in.
+type UnreachableError struct {
+	Machine, Address string
+	Err              error
+}
+
+func (e *UnreachableError) Error() string {
+	// Two of the same kind read alike: no ports of this side's.
+	why := e.Err.Error()
+	var op *net.OpError
+	switch {
+	case errors.Is(e.Err, context.DeadlineExceeded):
+		why = "nothing in time"
+	case errors.As(e.Err, &op):
+		why = op.Err.Error()
+	case strings.Contains(why, "unable to authenticate"):
+		why += " (does it have the manager's key, for the account that the inventory names?)"
+	}
+	return fmt.Sprintf("machine %s at %s does not answer as it should: %s", e.Machine, e.Address, why)
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
 // dial connects to a machine and proves that it is the one.
 func (d *Driver) dial(ctx context.Context, m Machine) (*ssh.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, d.c.Answer)
@@ -76,7 +100,7 @@ func (d *Driver) dial(ctx context.Context, m Machine) (*ssh.Client, error) {
 	address := net.JoinHostPort(m.Address, strconv.Itoa(m.Port))
 	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("machine %s does not answer: %w", m.Name, err)
+		return nil, &UnreachableError{m.Name, address, err}
 	}
 	stop := context.AfterFunc(ctx, func() { raw.Close() })
 	var wrong *HostKeyError
@@ -97,7 +121,7 @@ func (d *Driver) dial(ctx context.Context, m Machine) (*ssh.Client, error) {
 	}
 	if err != nil || !stop() {
 		raw.Close()
-		return nil, fmt.Errorf("machine %s at %s does not answer as it should: %w", m.Name, address, errors.Join(err, ctx.Err()))
+		return nil, &UnreachableError{m.Name, address, errors.Join(err, ctx.Err())}
 	}
 	return ssh.NewClient(c, channels, requests), nil
 }

@@ -146,6 +146,9 @@ func New(c Config) (*Driver, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	j, err := openJournal(c.Dir, c.Now)
+	if err == nil {
+		err = j.endCommands()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("ssh driver: %w", err)
 	}

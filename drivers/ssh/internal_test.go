@@ -2,9 +2,14 @@ package ssh
 
 import (
 	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestMarked(t *testing.T) {
@@ -78,5 +83,75 @@ func TestShellQuotes(t *testing.T) {
 	m := Machine{User: "ops"}
 	if got, want := m.shell("a'b", []string{"", "$x `y` \\"}), `'sudo' '-n' '/bin/sh' '-c' 'a'\''b' 'croft' '' '$x `+"`y`"+` \'`; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// What the operator's commands were doing when the manager was killed ends
+// before the next one does anything.
+func TestCommandsEndWithTheirManager(t *testing.T) {
+	dir := t.TempDir()
+	config := Config{Dir: dir, Machines: func() []Machine { return nil }}
+	open := func() *Driver {
+		t.Helper()
+		d, err := New(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	mark, err := open().journal.beginCommand()
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(variable string) (*exec.Cmd, func() bool) {
+		t.Helper()
+		// One of its processes leaves the group.
+		cmd := exec.Command("/bin/sh", "-c", "setsid sleep 1000 & echo begun; sleep 1000")
+		cmd.Env = append(os.Environ(), variable)
+		out, err := cmd.StdoutPipe()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err == nil {
+			_, err = out.Read(make([]byte, 10))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() {
+			io.Copy(io.Discard, out) // both have closed it
+			cmd.Wait()
+			close(ended)
+		}()
+		return cmd, func() bool {
+			select {
+			case <-ended:
+				return true
+			case <-time.After(time.Minute):
+				return false
+			}
+		}
+	}
+	other := mark + "X"
+	t.Cleanup(func() {
+		for _, m := range []string{mark, other} {
+			if err := endMarked(m); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	_, ended := start(markOf(mark))
+	bystander, _ := start(markOf(other))
+	open()
+	if !ended() {
+		t.Fatal("the command of a manager that was killed goes on")
+	}
+	if !runsWith(bystander.Process.Pid, other) {
+		t.Error("another command was ended with it")
+	}
+	left, err := os.ReadDir(filepath.Join(dir, commandsDir))
+	if err != nil || len(left) > 0 {
+		t.Errorf("the journal still has %v, %v", left, err)
 	}
 }

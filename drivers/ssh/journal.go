@@ -47,7 +47,7 @@ const (
 
 func openJournal(dir string, now func() time.Time) (*journal, error) {
 	j := &journal{dir: dir, now: now, records: map[urn.URN]record{}, images: map[string]string{}}
-	for _, sub := range []string{"slivers", "images", "logs"} {
+	for _, sub := range []string{"slivers", "images", "logs", commandsDir} {
 		if err := os.MkdirAll(filepath.Join(dir, sub), 0o700); err != nil {
 			return nil, err
 		}

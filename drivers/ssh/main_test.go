@@ -101,7 +101,7 @@ func nicURN(machine, nic string) urn.URN {
 func declared(m *sshtest.Machine) ssh.Machine {
 	out := ssh.Machine{
 		Host: hostURN(m.Name), Name: m.Name, Address: m.Host, Port: m.Port, User: "root",
-		HostKeys: []string{m.HostKey()}, Scratch: []string{"/scratch", "/var/tmp"}, BootLimit: 20 * time.Second,
+		HostKeys: []string{m.HostKey()}, Scratch: []string{"/scratch", "/var/tmp"}, BootLimit: time.Minute,
 	}
 	for _, nic := range []string{"eth1", "eth2"} {
 		out.Interfaces = append(out.Interfaces, ssh.Interface{ID: nicURN(m.Name, nic), Name: nic, Switch: "switch"})
@@ -114,7 +114,6 @@ type setup struct {
 	Dir, KeyFile string
 	Machines     []ssh.Machine
 	Links        ssh.Links
-	Answer       time.Duration // 0 for the tests' usual one
 }
 
 func (s setup) open(log *slog.Logger) (*ssh.Driver, error) {
@@ -122,13 +121,9 @@ func (s setup) open(log *slog.Logger) (*ssh.Driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	answer := s.Answer
-	if answer == 0 {
-		answer = 5 * time.Second
-	}
 	return ssh.New(ssh.Config{
 		Dir: s.Dir, Manager: manager, Key: key, Machines: func() []ssh.Machine { return s.Machines }, Links: s.Links,
-		Poll: 20 * time.Millisecond, SoftLimit: 3 * time.Second, Answer: answer, Logger: log,
+		Poll: 20 * time.Millisecond, SoftLimit: 3 * time.Second, Answer: 5 * time.Second, Logger: log,
 	})
 }
 

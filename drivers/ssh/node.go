@@ -77,6 +77,7 @@ func (d *Driver) take(ctx context.Context, m Machine, n drivers.Node) error {
 func (d *Driver) judge(m Machine, err error) {
 	var key *HostKeyError
 	var said *MachineError
+	var unreachable *UnreachableError
 	var network net.Error
 	switch {
 	case err == nil:
@@ -85,7 +86,9 @@ func (d *Driver) judge(m Machine, err error) {
 		d.fallsIll(m, illness{Ailing: drivers.Ailing{Reason: key.Error()}, silent: true})
 	case errors.As(err, &said):
 		// It answers; what it cannot do is the operation's matter.
-	case errors.As(err, &network):
+	case errors.As(err, &unreachable) && errors.Is(err, context.Canceled):
+		// Nobody waited for its answer.
+	case errors.As(err, &unreachable), errors.As(err, &network):
 		d.fallsIll(m, illness{Ailing: drivers.Ailing{Reason: err.Error()}, silent: true})
 	}
 }

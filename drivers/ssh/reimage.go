@@ -1,17 +1,10 @@
 package ssh
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
 	"croft/urn"
 )
@@ -51,48 +44,4 @@ func (m *Machine) macs() string {
 		}
 	}
 	return strings.Join(list, " ")
-}
-
-// run runs a command of the operator's on the manager's machine. What it says
-// goes to the node's log. It and its children end with the context or the
-// limit.
-func (d *Driver) run(ctx context.Context, sliver urn.URN, limit time.Duration, command, env []string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%s has not ended after %s", command[0], limit))
-	defer cancel()
-	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
-	cmd.Env = append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "LANG=C.UTF-8"}, env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.WaitDelay = time.Second
-	read, write := io.Pipe()
-	cmd.Stdout, cmd.Stderr = write, write
-	var last string
-	logged := make(chan struct{})
-	go func() {
-		defer close(logged)
-		lines := bufio.NewReaderSize(read, 4096)
-		for {
-			line, _, err := lines.ReadLine()
-			if len(line) > 0 {
-				last = string(line)
-				d.note(sliver, "%s: %s", command[0], line)
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	err := cmd.Run()
-	write.Close()
-	<-logged
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	if last != "" {
-		err = errors.Join(err, errors.New("it said at last: "+last))
-	}
-	return fmt.Errorf("%s: %w", command[0], err)
 }

@@ -245,7 +245,7 @@ func TestKills(t *testing.T) {
 				if d.changes == nil {
 					continue
 				}
-				b.await("machines of the driver "+d.driver+" to be clean", func() bool { return len(d.changes()) == 0 })
+				b.clean(d)
 			}
 		}
 		if t.Failed() {
@@ -272,6 +272,21 @@ func (b *testbed) count(d backend, want int) {
 	b.await(fmt.Sprintf("%d nodes of the driver %s to run", want, d.driver), func() bool {
 		n, err = d.there(b)
 		return err == nil && n == want
+	})
+}
+
+// clean waits until nothing is left on a driver's machines.
+func (b *testbed) clean(d backend) {
+	b.Helper()
+	var left []string
+	defer func() {
+		if len(left) > 0 {
+			b.Logf("left by the driver %s:\n\t%s", d.driver, strings.Join(left, "\n\t"))
+		}
+	}()
+	b.await("machines of the driver "+d.driver+" to be clean", func() bool {
+		left = d.changes()
+		return len(left) == 0
 	})
 }
 

@@ -33,6 +33,8 @@ type Lab struct {
 	keyFile string
 	prefix  string // of the names of network namespaces
 
+	accounts map[string]accountFile // of the host, by name
+
 	mu       sync.Mutex
 	machines map[string]*Machine
 }
@@ -76,7 +78,10 @@ func NewLab() (*Lab, error) {
 	}
 	l := &Lab{dir: dir, prefix: filepath.Base(dir) + "-", machines: map[string]*Machine{}}
 	var private []byte
-	if l.Key, private, err = newKey("manager"); err == nil {
+	if l.accounts, err = readAccounts(); err == nil {
+		l.Key, private, err = newKey("manager")
+	}
+	if err == nil {
 		l.keyFile = filepath.Join(dir, "manager-key")
 		err = os.WriteFile(l.keyFile, private, 0o600)
 	}

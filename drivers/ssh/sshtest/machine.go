@@ -43,6 +43,7 @@ type Machine struct {
 	mu        sync.Mutex
 	conns     map[net.Conn]bool
 	unplugged bool
+	refuses   bool
 	boots     int
 	process   *exec.Cmd     // nil: off
 	ended     chan struct{} // closed when process has ended
@@ -147,7 +148,46 @@ func (m *Machine) install() error {
 	if err := os.Remove(filepath.Join(upper, "var/lib/croft")); err != nil {
 		return err
 	}
+	for name, f := range m.lab.accounts {
+		if err := f.write(upper + name); err != nil {
+			return err
+		}
+	}
 	return os.WriteFile(filepath.Join(upper, "root/.ssh/authorized_keys"), ssh.MarshalAuthorizedKey(m.lab.Key.PublicKey()), 0o600)
+}
+
+// accountFiles are those that change with accounts. A machine has them from
+// the host as they were when the lab was made: others may change the host's.
+var accountFiles = []string{"/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow", "/etc/subuid", "/etc/subgid", "/etc/hosts"}
+
+// accountFile is one of them.
+type accountFile struct {
+	text     []byte
+	mode     os.FileMode
+	uid, gid int
+}
+
+func readAccounts() (map[string]accountFile, error) {
+	files := map[string]accountFile{}
+	for _, name := range accountFiles {
+		text, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var st unix.Stat_t
+		if err == nil {
+			err = unix.Stat(name, &st)
+		}
+		if err != nil {
+			return nil, err
+		}
+		files[name] = accountFile{text, os.FileMode(st.Mode & 0o777), int(st.Uid), int(st.Gid)}
+	}
+	return files, nil
+}
+
+func (f accountFile) write(path string) error {
+	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, f.text, 0o600), os.Chown(path, f.uid, f.gid), os.Chmod(path, f.mode))
 }
 
 // HostKey is the machine's public key.
@@ -303,11 +343,17 @@ func (m *Machine) Reset() error {
 }
 
 // Unplug takes the machine off the network that the manager reaches it by, or
-// puts it back.
-func (m *Machine) Unplug(unplug bool) {
+// puts it back: whoever calls it hears nothing.
+func (m *Machine) Unplug(unplug bool) { m.setNetwork(unplug, false) }
+
+// Refuse has the machine drop all connections, as one whose SSH server has
+// died, or take them again: whoever calls it is told at once.
+func (m *Machine) Refuse(refuse bool) { m.setNetwork(false, refuse) }
+
+func (m *Machine) setNetwork(unplugged, refuses bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.unplugged = unplug
+	m.unplugged, m.refuses = unplugged, refuses
 	for c := range m.conns {
 		c.Close()
 	}
@@ -338,7 +384,7 @@ func (m *Machine) serve() {
 		}
 		m.mu.Lock()
 		m.conns[c] = true
-		unplugged, on := m.unplugged, m.process != nil
+		unplugged, on := m.unplugged, m.process != nil && !m.refuses
 		m.mu.Unlock()
 		if unplugged {
 			continue // no answer, until somebody loses patience
@@ -393,7 +439,7 @@ func (m *Machine) carry(c net.Conn) {
 
 // wait waits until the SSH server answers.
 func (m *Machine) wait() error {
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		c, err := net.Dial("tcp", m.door.Addr().String())
 		if err == nil {
@@ -452,12 +498,8 @@ func (m *Machine) state() map[string]string {
 			return nil
 		}
 		text := ""
-		if slices.Contains([]string{"/etc/passwd", "/etc/group", "/etc/shadow", "/etc/gshadow", "/etc/subuid", "/etc/subgid", "/etc/hosts"}, name) {
+		if slices.Contains(accountFiles, name) {
 			data, _ := os.ReadFile(path)
-			host, _ := os.ReadFile(name)
-			if string(data) == string(host) {
-				return nil
-			}
 			text = fmt.Sprintf(" %x", sha256.Sum256(data))
 		}
 		if e.IsDir() {
@@ -511,7 +553,7 @@ func (m *Machine) close() error {
 func (m *Machine) Run(script string) (string, error) {
 	c, err := ssh.Dial("tcp", m.door.Addr().String(), &ssh.ClientConfig{
 		User: "root", Auth: []ssh.AuthMethod{ssh.PublicKeys(m.lab.Key)}, HostKeyCallback: ssh.FixedHostKey(m.hostKey.PublicKey()),
-		Timeout: 20 * time.Second,
+		Timeout: time.Minute,
 	})
 	if err != nil {
 		return "", err
