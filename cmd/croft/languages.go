@@ -13,6 +13,7 @@ import (
 	"croft/internal/config"
 	"croft/languages"
 	"croft/languages/camp"
+	"croft/languages/playbook"
 	"croft/languages/radl"
 	"croft/languages/tosca"
 	"croft/languages/zapp"
@@ -21,8 +22,8 @@ import (
 
 // requestLanguages are the languages that requests can be written in, the
 // stricter ones first.
-func requestLanguages(playbooks radl.Playbooks) languages.Set {
-	return languages.Set{rspec.Language{}, radl.Language{Playbooks: playbooks}, zapp.Language{}, camp.Language{}, tosca.Language{}}
+func requestLanguages(playbooks playbook.Policy) languages.Set {
+	return languages.Set{rspec.Language{}, radl.Language{Playbooks: playbooks}, zapp.Language{}, camp.Language{}, tosca.Language{Playbooks: playbooks}}
 }
 
 // languages are those of the aggregate in --dir, or those that an aggregate
@@ -30,9 +31,9 @@ func requestLanguages(playbooks radl.Playbooks) languages.Set {
 func (a *app) languages() languages.Set {
 	conf, err := config.Load(a.path("croft.yaml"))
 	if err != nil {
-		return requestLanguages(radl.PlaybooksOfImage)
+		return requestLanguages(playbook.OfImage)
 	}
-	return requestLanguages(radl.Playbooks(conf.Radl.Playbooks))
+	return requestLanguages(playbook.Policy(conf.Radl.Playbooks))
 }
 
 // check tells about a document what rspec.Language.Check does, whatever its

@@ -29,7 +29,7 @@ import (
 	"croft/internal/config"
 	"croft/internal/openssl"
 	"croft/inventory"
-	"croft/languages/radl"
+	"croft/languages/playbook"
 	"croft/mapping"
 	"croft/slivers/sqlite"
 	"croft/urn"
@@ -135,7 +135,7 @@ func serve(ctx context.Context, path string, cmd *cobra.Command) error {
 		defer jumpAt.Close()
 	}
 	service := aggregate.New(aggregate.Config{
-		Inventory: testbed.Snapshot, Languages: requestLanguages(radl.Playbooks(conf.Radl.Playbooks)), Mapper: mapperOf(conf.Mapping),
+		Inventory: testbed.Snapshot, Languages: requestLanguages(playbook.Policy(conf.Radl.Playbooks)), Mapper: mapperOf(conf.Mapping),
 		Store: store, Drivers: backends, Entrances: ports, Gateway: gatewayOf(conf, hostKey),
 		Leases: aggregate.Leases{
 			Allocated: time.Duration(conf.Leases.Allocated), AllocatedMax: min(allocatedMax, time.Duration(conf.Leases.Max)),

@@ -8,8 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
+	"croft/languages/playbook"
 	"croft/request"
 )
 
@@ -31,7 +30,7 @@ func isRole(app string) bool {
 
 // role notes a role that recipes use.
 func (s *stepper) role(p *plan, a application) {
-	if s.language.Playbooks != PlaybooksInstalled {
+	if s.language.Playbooks != playbook.Installed {
 		what := fmt.Sprintf("system %s: Ansible roles are not installed here, %s", p.name, shorten(a.name))
 		if !s.told[what] {
 			s.told[what] = true
@@ -64,11 +63,11 @@ func (s *stepper) playbooks() *playbooks {
 // ansible makes steps that run a recipe as a playbook. ansible-playbook runs
 // as root inside the node that the recipe is for, and reaches no other.
 func (s *stepper) ansible(r *Configure, machines []int, place request.Place) {
-	if s.language.Playbooks == PlaybooksRefused {
+	if s.language.Playbooks == playbook.Refused {
 		s.refuse(r.Offset, fmt.Sprintf("the recipe %s: Ansible is not run here", r.Name), "write it as a script (#!/bin/sh) or for cloud_init")
 		return
 	}
-	book, what := playbook(r.Recipe)
+	book, what := playbook.Local(r.Recipe)
 	if what != "" {
 		s.refuse(r.Offset, fmt.Sprintf("the recipe %s: %s", r.Name, what), "want a list of plays, each with tasks or roles")
 		return
@@ -83,11 +82,10 @@ func (s *stepper) ansible(r *Configure, machines []int, place request.Place) {
 		n := &s.request.Nodes[m.node]
 		if !b.prepared[n.ID] {
 			b.prepared[n.ID] = true
-			args := []string{"/bin/sh", "-c", ansibleScript, "ansible", strconv.FormatBool(s.language.Playbooks == PlaybooksInstalled)}
-			s.add(m, "ansible", request.Step{Root: true, Run: &request.Run{Args: append(args, b.roles...)}}, place)
+			s.add(m, "ansible", request.Step{Root: true, Run: &request.Run{Args: playbook.Prepare(s.language.Playbooks, b.roles)}}, place)
 		}
 		own := request.File{Path: playDir + "/own/" + stepPrefix(n.ID), Mode: 0o600,
-			Content: fmt.Appendf(nil, "%s ansible_connection=local ansible_python_interpreter=auto_silent\n", stepPrefix(n.ID))}
+			Content: []byte(playbook.Host(stepPrefix(n.ID)))}
 		s.add(m, r.Name, request.Step{
 			Root: true, Env: s.variables(m),
 			Files: append(slices.Clone(b.files), own, request.File{Path: path, Mode: 0o600, Content: book}),
@@ -96,27 +94,6 @@ func (s *stepper) ansible(r *Configure, machines []int, place request.Place) {
 		}, place)
 	}
 }
-
-// ansibleScript sees to it that a node has Ansible. Arguments: whether it may
-// be installed, and roles to install.
-const ansibleScript = `install=$1
-shift
-if ! command -v ansible-playbook >/dev/null; then
-	if [ "$install" != true ]; then
-		echo "the image of this node has no ansible-playbook, which its recipes need" >&2
-		exit 1
-	fi
-	export DEBIAN_FRONTEND=noninteractive
-	{ apt-get install -y -q --no-install-recommends ansible-core ||
-		{ apt-get update -q && apt-get install -y -q --no-install-recommends ansible-core; } ||
-		dnf install -y -q ansible-core || apk add ansible-core; } && command -v ansible-playbook >/dev/null || {
-		echo "ansible-playbook could not be installed in this node" >&2
-		exit 1
-	}
-fi
-for role in "$@"; do
-	ansible-galaxy install "$role" || exit
-done`
 
 // sharedFiles are those of all nodes: the names of the others, in groups by
 // their systems; and what recipes are told about their node, which they read
@@ -272,63 +249,4 @@ func (s *stepper) underscored() []byte {
 		return []byte("[]\n")
 	}
 	return append(out, '\n')
-}
-
-// playbook makes a playbook of a recipe: plays that name no hosts are for
-// those that --limit leaves. The text stays as it is otherwise. what says why
-// it is none.
-func playbook(recipe string) (book []byte, what string) {
-	root, verdict := parseYAML(recipe)
-	if verdict.what != "" || root == nil || root.Kind != yaml.SequenceNode {
-		return nil, "it is no playbook"
-	}
-	lines := strings.SplitAfter(recipe, "\n")
-	// From the end, so that what is put in moves nothing that is still to come.
-	for _, play := range slices.Backward(root.Content) {
-		if play.Kind != yaml.MappingNode || len(play.Content) == 0 {
-			return nil, fmt.Sprintf("line %d of it is no play", play.Line)
-		}
-		var hosts, imports *yaml.Node
-		for i := 0; i+1 < len(play.Content); i += 2 {
-			switch play.Content[i].Value {
-			case "hosts":
-				hosts = play.Content[i+1]
-			case "include", "import_playbook", "ansible.builtin.import_playbook":
-				imports = play.Content[i]
-			}
-		}
-		if imports != nil {
-			continue
-		}
-		if hosts != nil {
-			if v := hosts.Value; hosts.Kind != yaml.ScalarNode || v != "all" && v != "localhost" && v != "127.0.0.1" {
-				return nil, fmt.Sprintf("line %d of it is a play for other hosts: recipes act on the node that they run in", hosts.Line)
-			}
-			continue
-		}
-		first := play.Content[0]
-		if first.Line < 1 || first.Line > len(lines) || first.Column < 1 {
-			return nil, "it is no playbook"
-		}
-		line := lines[first.Line-1]
-		at := byteColumn(line, first.Column)
-		if play.Style&yaml.FlowStyle != 0 {
-			lines[first.Line-1] = line[:at] + "hosts: all, " + line[at:]
-			continue
-		}
-		lines[first.Line-1] = line[:at] + "hosts: all\n" + strings.Repeat(" ", first.Column-1) + line[at:]
-	}
-	return []byte(strings.Join(lines, "")), ""
-}
-
-// byteColumn is the offset of a column, which counts characters.
-func byteColumn(line string, column int) int {
-	n := 1
-	for i := range line {
-		if n == column {
-			return i
-		}
-		n++
-	}
-	return len(line)
 }

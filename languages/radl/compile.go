@@ -6,19 +6,9 @@ import (
 	"strings"
 
 	"croft/languages"
+	"croft/languages/playbook"
 	"croft/request"
 	"croft/urn"
-)
-
-// Playbooks is what becomes of Ansible recipes. They always run inside the
-// node that they configure.
-type Playbooks string
-
-// The ways with Ansible recipes.
-const (
-	PlaybooksOfImage   Playbooks = "image"   // nodes run them with the Ansible of their image
-	PlaybooksInstalled Playbooks = "install" // nodes without Ansible install it first, and the roles that systems ask for
-	PlaybooksRefused   Playbooks = "refuse"
 )
 
 // maxNodes bounds the machines of one document.
@@ -26,7 +16,7 @@ const maxNodes = 20000
 
 // Language reads RADL. The zero Language is ready for use.
 type Language struct {
-	Playbooks Playbooks // "" is PlaybooksOfImage
+	Playbooks playbook.Policy
 }
 
 var _ languages.Language = Language{}

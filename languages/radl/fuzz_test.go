@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"croft/languages"
+	"croft/languages/playbook"
 	"croft/languages/radl"
 	"croft/request"
 )
@@ -25,7 +26,7 @@ func FuzzCompile(f *testing.F) {
 		s.Inputs = map[string]any{"a": 1, "b": "x"}
 		s.Documents, s.Links = earlier, []request.ClientID{"n"}
 		s.Existing = []languages.Existing{{Node: "s-0", Interfaces: []request.ClientID{"s-0:if0"}}}
-		c, err := radl.Language{Playbooks: radl.PlaybooksInstalled}.Compile(context.Background(), text, s)
+		c, err := radl.Language{Playbooks: playbook.Installed}.Compile(context.Background(), text, s)
 		var wrong *languages.Error
 		switch {
 		case err == nil && c.Request != nil:

@@ -3,16 +3,12 @@ package radl
 import (
 	"errors"
 	"fmt"
-	"io"
-	"regexp"
-	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-)
 
-// maxRecipe bounds the recipes that are read as YAML.
-const maxRecipe = 1 << 20
+	"croft/languages/playbook"
+)
 
 // yamlVerdict is whether a text is YAML.
 type yamlVerdict struct {
@@ -48,34 +44,12 @@ func (c *checker) recipe(r *Configure) {
 	}
 }
 
-var yamlLine = regexp.MustCompile(`^yaml: (?:line (\d+): )?`)
-
 // parseYAML reads a recipe. It is nil if the recipe is empty.
 func parseYAML(text string) (*yaml.Node, yamlVerdict) {
-	if len(text) > maxRecipe {
-		return nil, yamlVerdict{fmt.Sprintf("it is longer than %d bytes", maxRecipe), 1}
+	node, err := playbook.Parse(text)
+	var wrong *playbook.Error
+	if errors.As(err, &wrong) {
+		return nil, yamlVerdict{wrong.What, wrong.Line}
 	}
-	d := yaml.NewDecoder(strings.NewReader(text))
-	var node, second yaml.Node
-	err := d.Decode(&node)
-	if errors.Is(err, io.EOF) {
-		return nil, yamlVerdict{}
-	}
-	if err == nil {
-		if err = d.Decode(&second); err == nil {
-			return nil, yamlVerdict{"it is more than one document", second.Line}
-		}
-	}
-	if !errors.Is(err, io.EOF) {
-		v := yamlVerdict{line: 1}
-		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil && m[1] != "" {
-			v.line, _ = strconv.Atoi(m[1])
-		}
-		v.what = yamlLine.ReplaceAllString(err.Error(), "")
-		return nil, v
-	}
-	if len(node.Content) == 0 {
-		return nil, yamlVerdict{}
-	}
-	return node.Content[0], yamlVerdict{}
+	return node, yamlVerdict{}
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"croft/languages"
+	"croft/languages/playbook"
 	"croft/languages/tosca/model"
 	"croft/languages/tosca/values"
 	"croft/languages/tree"
@@ -62,12 +64,15 @@ const (
 	computer             // a node
 	network              // a link
 	port                 // an interface
+	volume               // disk of a node
 	abstract             // another service in its place
 )
 
 // deployment makes a request of a service.
 type deployment struct {
 	ctx       context.Context
+	playbooks playbook.Policy
+	prepared  map[request.ClientID]bool // nodes that have a step that sees to Ansible
 	source    *Source
 	scope     languages.Scope
 	templates []*model.Service
@@ -211,11 +216,14 @@ func (d *deployment) classify(i *instance) {
 		i.role = network
 	case t.IsNamed("Port"):
 		i.role = port
+	case t.IsNamed("Storage.BlockStorage"):
+		i.role = volume
 	default:
 		i.role = software
-		for _, unsupported := range []string{"Abstract.Storage", "LoadBalancer", "Container.Application"} {
-			if t.IsNamed(unsupported) {
-				i.part.service.Tell(n.Entry, "a testbed has computers, networks and software on them", "node %s is of type %s, which is not made here", n.Name, typeName(t))
+		for _, u := range unmade {
+			if t.IsNamed(u.name) {
+				i.part.service.Tell(n.Entry, u.instead, "node %s is of type %s, which is not made here", n.Name, typeName(t))
+				break
 			}
 		}
 	}
@@ -224,7 +232,15 @@ func (d *deployment) classify(i *instance) {
 	}
 }
 
-// choose finds the existing node that a selected one is.
+// unmade are types that a testbed has nothing for, and what does instead.
+var unmade = []struct{ name, instead string }{
+	{"Abstract.Storage", "attach a Storage.BlockStorage to a computer, or run an object store as software on one"},
+	{"LoadBalancer", "run a load balancer as software on a computer"},
+	{"Container.Application", "run the container as software on a computer"},
+}
+
+// choose finds what a selected node is: one that the slice has already, or
+// else a host of the testbed that its node_filter and its properties tell.
 func (d *deployment) choose(i *instance) {
 	s, n := i.part.service, i.node
 	switch i.role {
@@ -235,12 +251,26 @@ func (d *deployment) choose(i *instance) {
 				i.exists = true
 			}
 		}
-		if !i.exists {
-			s.Tell(n.Entry, "select chooses among the nodes that the slice has already, by name", "node %s is to be selected, and the slice has no node %s", n.Name, i.id)
+		if !i.exists && !d.ofTestbed(i) {
+			s.Tell(n.Entry, "select chooses among the nodes that the slice has already, by name; or among the hosts of the testbed, by a node_filter or properties of capabilities",
+				"node %s is to be selected, and the slice has no node %s", n.Name, i.id)
 		}
 	default:
 		s.Tell(n.Entry, "", "node %s of type %s cannot be selected: computers and networks can", n.Name, typeName(n.Type))
 	}
+}
+
+// ofTestbed takes a selected computer for a host of the testbed. It reports
+// false if nothing is said of that host.
+func (d *deployment) ofTestbed(i *instance) bool {
+	s, n := i.part.service, i.node
+	i.request = &request.Node{ID: i.id, Place: d.place(s, n.Entry)}
+	bare := *i.request
+	if n.Filter != nil {
+		(&wants{s: s, node: i.request}).filter(n.Filter.Node, n.Filter.Unit, i)
+	}
+	d.capabilities(i)
+	return n.Filter != nil || !reflect.DeepEqual(bare, *i.request)
 }
 
 // relate finds the instances at the ends of relationships.

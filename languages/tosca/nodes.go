@@ -54,9 +54,9 @@ func imageOf(name string, at request.Place) request.Image {
 // user makes an account of a file with public keys.
 func (d *deployment) user(i *instance, a *model.Artifact) {
 	s := i.part.service
-	data, err := a.Unit.File(a.File)
+	data, err := a.Read()
 	if err != nil {
-		s.Tell(a.Node, "", "keys of artifact %s: there is no file %s", a.Name, a.File)
+		s.Tell(a.Node, "", "keys of artifact %s: read %s: %v", a.Name, a.File, err)
 		return
 	}
 	u := request.User{}

@@ -29,6 +29,14 @@ func (r *recorder) ReadFile(name string) ([]byte, error) {
 	return data, err
 }
 
+// Relative is the name of a file of the machine with an absolute path.
+func (r *recorder) Relative(name string) (string, bool) {
+	if m, ok := r.Files.(model.Machine); ok {
+		return m.Relative(name)
+	}
+	return "", false
+}
+
 // Pack makes an archive (CSAR) of a TOSCA file and all that it uses: imports,
 // and the files of its artifacts. It also tells how many files are in it. What
 // is wrong with the file is told by those who read the archive.
@@ -58,15 +66,16 @@ func Encode(archive []byte) string { return base64.StdEncoding.EncodeToString(ar
 // artifacts reads the files of all artifacts and implementations.
 func (d *deployment) artifacts() {
 	for _, i := range d.instances {
+		// What is missing is told when it is needed.
 		read := func(u *model.Unit, file string) {
-			if u != nil && file != "" && !strings.Contains(file, "://") {
-				// What is missing is told when it is needed.
+			if u != nil && file != "" {
 				_, _ = u.File(file)
 			}
 		}
 		for _, name := range i.node.Artifacts.Names {
-			a, _ := i.node.Artifacts.Get(name)
-			read(a.Unit, a.File)
+			if a, _ := i.node.Artifacts.Get(name); a.File != "" {
+				_, _ = a.Read()
+			}
 		}
 		faces := []model.Named[*model.NodeInterface]{i.node.Interfaces}
 		for _, r := range i.node.Out {
@@ -82,7 +91,7 @@ func (d *deployment) artifacts() {
 					}
 					for _, ref := range append([]model.Reference{op.Implementation.Primary}, op.Implementation.Dependencies...) {
 						if ref.Own != nil {
-							read(ref.Own.Unit, ref.Own.File)
+							_, _ = ref.Own.Read()
 						} else {
 							read(ref.Unit, ref.Name)
 						}

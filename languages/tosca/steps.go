@@ -63,7 +63,7 @@ func (d *deployment) hasSteps(i *instance) bool {
 func (d *deployment) steps() {
 	order := d.order()
 	for _, i := range order {
-		if i.role == abstract || i.role == network || i.role == port {
+		if i.role == abstract || i.role == network || i.role == port || i.role == volume {
 			continue
 		}
 		d.instanceSteps(i)
@@ -169,10 +169,7 @@ func (d *deployment) step(i, on *instance, face *model.NodeInterface, op *model.
 		name = label + "." + op.Name
 	}
 	name = strings.Trim(notInNames.ReplaceAllString(name, "-"), "-")
-	step := request.Step{Name: request.StepName(name), Node: on.id, Place: d.place(s, op.Implementation.Node), Root: true}
-	for n := 2; slices.ContainsFunc(d.request.Steps, func(o request.Step) bool { return o.Name == step.Name }); n++ {
-		step.Name = request.StepName(name + "-" + values.String(int64(n)))
-	}
+	step := request.Step{Name: d.stepName(name), Node: on.id, Place: d.place(s, op.Implementation.Node), Root: true}
 	step.After = append(step.After, after...)
 	if len(i.steps) > 0 {
 		step.After = append(step.After, i.steps[len(i.steps)-1].name)
@@ -180,7 +177,7 @@ func (d *deployment) step(i, on *instance, face *model.NodeInterface, op *model.
 	dir := path.Join(scriptsDir, string(step.Name))
 	d.current = &stepContext{&step, dir}
 	defer func() { d.current = nil }()
-	if !d.implementation(i, op, &step, dir) {
+	if !d.implementation(i, op, e, &step, dir) {
 		return
 	}
 	if t := op.Implementation.Timeout; t > 0 {
@@ -193,8 +190,17 @@ func (d *deployment) step(i, on *instance, face *model.NodeInterface, op *model.
 	d.request.Steps = append(d.request.Steps, step)
 }
 
+// stepName makes a name that no step has yet.
+func (d *deployment) stepName(name string) request.StepName {
+	made := request.StepName(name)
+	for n := 2; slices.ContainsFunc(d.request.Steps, func(o request.Step) bool { return o.Name == made }); n++ {
+		made = request.StepName(name + "-" + values.String(int64(n)))
+	}
+	return made
+}
+
 // implementation takes the files of an operation, and how they are run.
-func (d *deployment) implementation(i *instance, op *model.NodeOperation, step *request.Step, dir string) bool {
+func (d *deployment) implementation(i *instance, op *model.NodeOperation, e *model.Entity, step *request.Step, dir string) bool {
 	s, impl := i.part.service, op.Implementation
 	if impl.Primary.Name == "" && impl.Primary.Own == nil {
 		s.Tell(impl.Node, "", "operation %s has no primary artifact", op.Name)
@@ -205,10 +211,12 @@ func (d *deployment) implementation(i *instance, op *model.NodeOperation, step *
 		return false
 	}
 	main := path.Join(dir, path.Base(file))
+	playbook := isPlaybook(typ, file)
 	switch {
-	case typ.IsNamed("Implementation.Ansible"), strings.EqualFold(path.Ext(file), ".yml"), strings.EqualFold(path.Ext(file), ".yaml"):
-		s.Tell(impl.Primary.Node, "write a script, or deploy with RADL", "playbook %s is not run here", file)
-		return false
+	case playbook:
+		if !d.playbook(i, impl.Primary.Node, op, e, step, main, data) {
+			return false
+		}
 	case bytes.HasPrefix(data, []byte("#!")):
 		step.Run = &request.Run{Args: []string{main}, Dir: dir}
 	case typ.IsNamed("Implementation.Python"), strings.EqualFold(path.Ext(file), ".py"):
@@ -216,13 +224,17 @@ func (d *deployment) implementation(i *instance, op *model.NodeOperation, step *
 	default:
 		step.Run = &request.Run{Args: []string{"/bin/sh", main}, Dir: dir}
 	}
-	step.Files = append(step.Files, request.File{Path: main, Mode: 0o755, Content: data})
+	d.file(step, main, data)
 	for _, dep := range impl.Dependencies {
-		file, _, data, ok := d.artifact(i, dep)
+		needed, _, data, ok := d.artifact(i, dep)
 		if !ok {
 			return false
 		}
-		d.file(step, path.Join(dir, path.Base(file)), data)
+		at := path.Join(dir, path.Base(needed))
+		if playbook {
+			at = beside(file, needed, dir)
+		}
+		d.file(step, at, data)
 	}
 	return true
 }
@@ -240,8 +252,8 @@ func (d *deployment) file(step *request.Step, name string, data []byte) {
 // where it is used, or a file.
 func (d *deployment) artifact(i *instance, ref model.Reference) (file string, typ *model.Type, data []byte, ok bool) {
 	s := i.part.service
-	unit := ref.Unit
 	file = ref.Name
+	read := func() ([]byte, error) { return ref.Unit.File(file) }
 	a := ref.Own
 	if a == nil {
 		if named, has := i.node.Artifacts.Get(ref.Name); has {
@@ -249,18 +261,14 @@ func (d *deployment) artifact(i *instance, ref model.Reference) (file string, ty
 		}
 	}
 	if a != nil {
-		file, typ, unit = a.File, a.Type, a.Unit
-		if a.Repository != "" {
-			s.Tell(ref.Node, "put the file into the archive", "artifact %s is in repository %s: nothing is fetched", file, a.Repository)
-			return "", nil, nil, false
-		}
+		file, typ, read = a.File, a.Type, a.Read
 	}
-	if strings.Contains(file, "://") {
-		s.Tell(ref.Node, "put the file into the archive", "artifact %s is elsewhere: nothing is fetched", file)
+	data, err := read()
+	var remote *model.Remote
+	if errors.As(err, &remote) {
+		s.Tell(ref.Node, "put the file into the archive", "artifact %v", err)
 		return "", nil, nil, false
-	}
-	data, err := unit.File(file)
-	if errors.Is(err, fs.ErrNotExist) {
+	} else if errors.Is(err, fs.ErrNotExist) {
 		s.Tell(ref.Node, "a template with scripts is deployed as an archive (CSAR): croft tosca pack", "there is no file %s", file)
 		return "", nil, nil, false
 	} else if err != nil {

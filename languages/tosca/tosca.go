@@ -5,6 +5,7 @@ import (
 
 	"croft/languages"
 	"croft/languages/archive"
+	"croft/languages/playbook"
 	"croft/languages/tosca/csar"
 	"croft/languages/tosca/model"
 	"croft/languages/tosca/values"
@@ -18,8 +19,11 @@ const MediaType = "application/tosca"
 // Type is the type of the versions.
 const Type = "TOSCA"
 
-// Language reads TOSCA.
-type Language struct{}
+// Language reads TOSCA. The zero Language is ready for use.
+type Language struct {
+	// Playbooks is what becomes of operations that are Ansible playbooks.
+	Playbooks playbook.Policy
+}
 
 var _ languages.Projector = Language{}
 
@@ -113,7 +117,7 @@ func (l Language) deploy(ctx context.Context, document []byte, scope languages.S
 	if unknown := unknownVersion(result.Unit); unknown != "" {
 		return nil, none, nil, &languages.UnknownVersion{Found: unknown, Offered: l.Versions()}
 	}
-	d := &deployment{ctx: ctx, source: source, scope: scope, templates: result.Templates}
+	d := &deployment{ctx: ctx, playbooks: l.Playbooks, source: source, scope: scope, templates: result.Templates}
 	if !result.Valid() {
 		return fail(d.mistakes(result.Problems)...)
 	}
@@ -134,6 +138,7 @@ func (l Language) deploy(ctx context.Context, document []byte, scope languages.S
 				}
 			}
 		}
+		d.storage()
 		d.links()
 		d.steps()
 		d.groups()

@@ -16,6 +16,7 @@ import (
 	"croft/capacity"
 	"croft/languages"
 	"croft/languages/languagestest"
+	"croft/languages/playbook"
 	"croft/request"
 )
 
@@ -53,7 +54,7 @@ func documents(t testing.TB, dir string) map[string][]byte {
 
 func TestConformance(t *testing.T) {
 	good := documents(t, "good")
-	good["twotier"], good["substitution"] = packed(t, "twotier"), packed(t, "substitution")
+	good["twotier"], good["substitution"], good["playbook"] = packed(t, "twotier"), packed(t, "substitution"), packed(t, "playbook")
 	languagestest.Test(t, Language{}, languagestest.Documents{
 		Good: good, Bad: documents(t, "bad"),
 		Unknown: map[string][]byte{"3.0": []byte("tosca_definitions_version: tosca_3_0\n")},
@@ -69,7 +70,7 @@ func TestConformance(t *testing.T) {
 // TestRequests compares requests with golden files.
 func TestRequests(t *testing.T) {
 	all := documents(t, "good")
-	all["twotier.yaml"], all["substitution.yaml"] = packed(t, "twotier"), packed(t, "substitution")
+	all["twotier.yaml"], all["substitution.yaml"], all["playbook.yaml"] = packed(t, "twotier"), packed(t, "substitution"), packed(t, "playbook")
 	for name, document := range all {
 		t.Run(name, func(t *testing.T) {
 			c, err := Language{}.Compile(context.Background(), document, languages.Scope{})
@@ -106,7 +107,7 @@ func summary(c *languages.Compiled) string {
 		if n.Most != (capacity.Amount{}) {
 			line("  at most %s", n.Most)
 		}
-		for _, of := range [][2]string{{"site", n.Site}, {"architecture", n.Architecture}, {"hardware", strings.Join(n.HardwareTypes, ",")}, {"image", n.Image.Name + n.Image.URL}} {
+		for _, of := range [][2]string{{"site", n.Site}, {"component", n.ComponentName}, {"architecture", n.Architecture}, {"hardware", strings.Join(n.HardwareTypes, ",")}, {"image", n.Image.Name + n.Image.URL}} {
 			if of[1] != "" {
 				line("  %s %s", of[0], of[1])
 			}
@@ -168,6 +169,11 @@ func TestRefusals(t *testing.T) {
 		"types.yaml":      "the file has no service template",
 		"substitute.yaml": "no template of the archive substitutes node a",
 		"import.yaml":     "was not read: nothing is fetched",
+		"objects.yaml":    "attach a Storage.BlockStorage to a computer",
+		"balancer.yaml":   "run a load balancer as software on a computer",
+		"volume.yaml":     "volume_id of node v: a testbed keeps no volumes",
+		"select.yaml":     "node a is to be selected, and the slice has no node a",
+		"repository.yaml": "artifact https://example.org/scripts/a.sh is elsewhere",
 		"workflow.yaml":   "workflow deploy would have to run",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,6 +186,46 @@ func TestRefusals(t *testing.T) {
 				t.Errorf("refused with %v, want %q and a line", err, want)
 			}
 		})
+	}
+}
+
+// Playbooks are refused where Ansible is.
+func TestPlaybooksRefused(t *testing.T) {
+	_, err := Language{Playbooks: playbook.Refused}.Compile(context.Background(), packed(t, "playbook"), languages.Scope{})
+	if err == nil || !strings.Contains(err.Error(), "playbook site.yml: Ansible is not run here") {
+		t.Errorf("refused with %v", err)
+	}
+}
+
+// Nothing outside of an archive is read, by no kind of path.
+func TestOutside(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret.yaml")
+	if err := os.WriteFile(secret, []byte("tosca_definitions_version: tosca_2_0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range []string{"file://" + secret, "file:" + secret, secret, "../../../../../../../.." + secret} {
+		for _, form := range []string{
+			"imports: [ %q ]\n",
+			"repositories: { r: { url: %q } }\nimports: [ { url: \"\", repository: r } ]\n",
+			"repositories: { r: { url: %q } }\nimports: [ { url: ., repository: r } ]\n",
+		} {
+			document := "tosca_definitions_version: tosca_2_0\n" + fmt.Sprintf(form, url) + "service_template: { node_templates: {} }\n"
+			if _, err := (Language{}).Compile(context.Background(), []byte(document), languages.Scope{}); err == nil {
+				t.Errorf("%s is read", url)
+			}
+		}
+		// A user's own file may lead there.
+		main := filepath.Join(t.TempDir(), "main.yaml")
+		if err := os.WriteFile(main, []byte("tosca_definitions_version: tosca_2_0\nimports: [ \"file://"+secret+"\" ]\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		source, err := OpenFile(main)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if result, err := source.Check(context.Background(), nil, false); err != nil || !result.Valid() || len(result.Problems) > 0 {
+			t.Errorf("%v, %v", err, result.Problems)
+		}
 	}
 }
 

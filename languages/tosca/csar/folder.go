@@ -30,6 +30,16 @@ func (f *Folder) ReadFile(name string) ([]byte, error) {
 	return readFile(filepath.Join(f.Dir, filepath.FromSlash(name)))
 }
 
+// Relative is the name of a file with an absolute path.
+func (f *Folder) Relative(name string) (string, bool) {
+	dir, err := filepath.Abs(f.Dir)
+	if err != nil {
+		return "", false
+	}
+	relative, err := filepath.Rel(dir, filepath.FromSlash(name))
+	return filepath.ToSlash(relative), err == nil
+}
+
 func readFile(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	if err != nil {

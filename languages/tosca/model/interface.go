@@ -230,7 +230,7 @@ func (u *Unit) artifact(name string, n *tree.Node) *Artifact {
 	}
 	if r := n.Get("repository"); r.Is(tree.String) {
 		a.Repository = r.Text
-		if u.repositories[r.Text] == nil {
+		if _, ok := u.repositories[r.Text]; !ok {
 			u.errorf(r, "it has "+orNone(list(sortedKeys(u.repositories))), "there is no repository %s", r.Short())
 		}
 	}

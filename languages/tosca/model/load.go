@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"strings"
 
 	"croft/languages/tree"
@@ -110,7 +109,7 @@ type Unit struct {
 
 	types        [kinds]map[string]*Type
 	functions    map[string]*Function
-	repositories map[string]*tree.Node
+	repositories map[string]repository
 	plain        []*Unit            // imported into the root namespace
 	named        map[string][]*Unit // imported into namespaces
 	unread       map[string]bool    // namespaces that imports which were not read go to
@@ -275,23 +274,7 @@ func (u *Unit) serviceNode() *tree.Node {
 
 // imports reads what the file imports (csd05, 5.2.3.1).
 func (u *Unit) imports() {
-	u.repositories = map[string]*tree.Node{}
-	for _, e := range entries(u.Root.Get("repositories")) {
-		if !u.nameable(e.Key, "a repository") {
-			continue
-		}
-		switch e.Value.Kind {
-		case tree.String:
-			u.repositories[e.Key.Text] = e.Value
-		default:
-			if u.keys(e.Value, &repositoryKeys) {
-				u.repositories[e.Key.Text] = e.Value.Get("url")
-			}
-		}
-		if url := u.repositories[e.Key.Text]; url.Is(tree.String) && (url.Text == "" || strings.ContainsAny(url.Text, " \t\n")) && !u.Old() {
-			u.errorf(url, "", "%s is no address of a repository", url.Short())
-		}
-	}
+	u.readRepositories()
 	if u.Old() && !u.builtin {
 		if simple := u.run.options.Builtin; simple != nil {
 			if b := u.run.load(simple, simple.Profile(SimpleProfile), u, nil); b != nil {
@@ -309,20 +292,7 @@ func (u *Unit) imports() {
 			return
 		}
 	}
-	for _, other := range u.plain {
-		for name := range other.repositories {
-			if url := u.repositories[name]; url != nil && !u.Old() && url != other.repositories[name] {
-				u.errorf(u.Root.Get("repositories").KeyOf(name), "import the file into a namespace", "repository %s is defined here and in %s, which is imported into the same namespace", name, other.Name)
-			}
-		}
-	}
-	for _, other := range u.plain {
-		for name, url := range other.repositories {
-			if u.repositories[name] == nil {
-				u.repositories[name] = url
-			}
-		}
-	}
+	u.inheritRepositories()
 }
 
 func (u *Unit) oneImport(item *tree.Node) {
@@ -400,62 +370,6 @@ func (u *Unit) profile(n *tree.Node) *Unit {
 	}
 	u.errorf(n, "profiles are built in, or in the archive", "profile %s is not known", n.Text)
 	return nil
-}
-
-// file reads an imported file. Unread: it is one of the network, which is not
-// asked.
-func (u *Unit) file(url, repository *tree.Node) (_ *Unit, unread bool) {
-	text := strings.TrimSpace(url.Text)
-	if scheme, _, ok := strings.Cut(text, ":"); ok && isScheme(scheme) {
-		if repository != nil {
-			u.errorf(repository, "", "a URL with a scheme needs no repository")
-		}
-		u.notRead(url, text)
-		return nil, true
-	}
-	root := ""
-	if repository.Is(tree.String) {
-		address := u.repositories[repository.Text]
-		if address == nil {
-			u.errorf(repository, "", "there is no repository %s", repository.Short())
-			return nil, false
-		}
-		if scheme, rest, ok := strings.Cut(address.Text, ":"); ok && isScheme(scheme) {
-			if scheme != "file" || strings.HasPrefix(rest, "//") {
-				u.notRead(url, strings.TrimSuffix(address.Text, "/")+"/"+text)
-				return nil, true
-			}
-			root = path.Join(path.Dir(u.Name), rest)
-		} else {
-			root = path.Join(path.Dir(u.Name), address.Text)
-		}
-		text = strings.TrimPrefix(text, "/")
-	}
-	name := ""
-	switch {
-	case text == "":
-		u.errorf(url, "", "the url of an import is empty")
-		return nil, false
-	case root != "":
-		name = path.Join(root, text)
-	case strings.HasPrefix(text, "/"):
-		name = path.Clean(strings.TrimLeft(text, "/"))
-	default:
-		name = path.Join(path.Dir(u.Name), text)
-	}
-	return u.run.load(u.files, name, u, url), false
-}
-
-func (u *Unit) notRead(n *tree.Node, url string) {
-	u.run.problems.add(u, n, Problem{What: "import of " + url + " was not read: nothing is fetched", Warning: true, Unresolvable: true,
-		Hint: "put the file into the archive"})
-}
-
-func isScheme(s string) bool {
-	if len(s) < 2 {
-		return false
-	}
-	return strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz0123456789+-.") == ""
 }
 
 // nameable checks that a key is the name of something.

@@ -1,8 +1,7 @@
 package model
 
 import (
-	"path"
-	"strings"
+	"errors"
 
 	"croft/languages/tree"
 )
@@ -81,11 +80,31 @@ func (s *Service) Warn(n *tree.Node, hint, format string, args ...any) {
 	s.Unit.warnf(n, hint, format, args...)
 }
 
+// Remote is an error: a file is one of the network, of which nothing is
+// fetched.
+type Remote struct{ URL string }
+
+func (r *Remote) Error() string { return r.URL + " is elsewhere: nothing is fetched" }
+
 // File reads a file that a file of the service refers to: relative to that
 // one, or from the root of the archive.
-func (u *Unit) File(name string) ([]byte, error) {
-	if strings.HasPrefix(name, "/") {
-		return u.files.ReadFile(path.Clean(strings.TrimLeft(name, "/")))
+func (u *Unit) File(name string) ([]byte, error) { return u.read(name, nil) }
+
+func (u *Unit) read(name string, in *tree.Node) ([]byte, error) {
+	name, remote, what := u.located(name, in)
+	switch {
+	case what != "":
+		return nil, errors.New(what)
+	case remote != "":
+		return nil, &Remote{remote}
 	}
-	return u.files.ReadFile(path.Join(path.Dir(u.Name), name))
+	return u.files.ReadFile(name)
+}
+
+// Read reads the file of the artifact, which may be in a repository.
+func (a *Artifact) Read() ([]byte, error) {
+	if a.Repository == "" {
+		return a.Unit.File(a.File)
+	}
+	return a.Unit.read(a.File, a.Node.Get("repository"))
 }
