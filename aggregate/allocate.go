@@ -282,6 +282,7 @@ func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupanc
 		links[req.Links[i].ID] = &req.Links[i]
 	}
 	var extensions []slivers.Extension
+	tunnels := tunnelPool{pool: snapshot.Pools.VNIs, taken: occupancy.VNIs, start: binary.LittleEndian.Uint64(seed[:])}
 	for _, l := range placement.Links {
 		old := more[l.Link]
 		v := &slivers.Sliver{}
@@ -296,22 +297,32 @@ func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupanc
 			if n == nil {
 				return nil, nil, fmt.Errorf("link %s joins node %s, which was not placed", l.Link, e.Node)
 			}
-			if v.Link.Driver == "" {
-				v.Link.Driver = n.Node.Driver
-			} else if v.Link.Driver != n.Node.Driver {
-				e := refuse(Unsupported, "%s: a link between nodes of the drivers %s and %s cannot be made here",
-					links[l.Link].Place, v.Link.Driver, n.Node.Driver)
+			if v.Link.Driver, err = s.linker(v.Link.Driver, n.Node.Driver); err != nil {
+				e := refuse(Unsupported, "%s: %w", links[l.Link].Place, err)
 				e.Item = string(l.Link)
 				return nil, nil, e
 			}
 			v.Link.Ends = append(v.Link.Ends, slivers.End{Node: e.Node, Sliver: n.URN, Interface: e.Interface,
-				Component: e.Component, Loose: links[l.Link].Loose || preemptible[e.Node], Out: e.Out, In: e.In})
+				Component: e.Component, Leaves: interfaceName(snapshot, n.Node.Host, e.Component), Host: n.Node.Host, Driver: n.Node.Driver,
+				Loose: links[l.Link].Loose || preemptible[e.Node], Out: e.Out, In: e.In})
+		}
+		vni := 0
+		if old != nil {
+			vni = old.Link.VNI
+		}
+		if err := s.span(&tunnels, links[l.Link], v, vni); err != nil {
+			return nil, nil, err
 		}
 		if err := s.checkShape(links[l.Link], v); err != nil {
 			return nil, nil, err
 		}
 		if old == nil {
 			continue
+		}
+		if v.Link.Driver != old.Link.Driver || v.Link.VNI != 0 && old.Link.VNI == 0 {
+			e := refuse(Unsupported, "%s: link %s stands: no ends on other machines or of other drivers can be added to it", links[l.Link].Place, l.Link)
+			e.Item = string(l.Link)
+			return nil, nil, e
 		}
 		if len(l.Route) > 0 {
 			e := refuse(Unsupported, "%s: link %s would have to run over the testbed's switches, where no ends can be added to it", links[l.Link].Place, l.Link)
@@ -458,12 +469,4 @@ func driverNode(snapshot *inventory.Snapshot, v *slivers.Sliver) drivers.Node {
 		})
 	}
 	return n
-}
-
-func driverLink(v *slivers.Sliver) drivers.Link {
-	l := drivers.Link{Sliver: v.URN, Slice: v.Slice, VLAN: v.Link.VLAN, SharedVLAN: v.Link.SharedVLAN}
-	for _, e := range v.Link.Ends {
-		l.Ends = append(l.Ends, drivers.End{Node: e.Sliver, Interface: e.Interface, Out: e.Out, In: e.In})
-	}
-	return l
 }

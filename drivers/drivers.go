@@ -168,6 +168,15 @@ type Shaper interface {
 	Shapes(l Link) error
 }
 
+// Spanner is for drivers whose links can join nodes on several machines, and
+// those of other drivers that are linked by the same (inventory.LinkedBy). Of
+// other drivers, links need no identifier of their own between machines.
+type Spanner interface {
+	// Spans reports whether a link needs a VNI, and why it cannot be made. The
+	// nodes of the link need not exist; their ends have a host and a driver.
+	Spans(l Link) (bool, error)
+}
+
 // Shapes reports why a driver cannot do what the ends of a link ask for, or
 // nil.
 func Shapes(d Driver, l Link) error {
@@ -224,6 +233,7 @@ type Link struct {
 	Slice  urn.URN
 	Ends   []End
 	VLAN   int // tag where the link runs over the testbed's switches; 0 for none
+	VNI    int // VXLAN network identifier where it runs between machines; 0 for none
 	// SharedVLAN is the inventory's name of the network that the link is a
 	// port of; "" for a link of its own.
 	SharedVLAN string
@@ -235,7 +245,11 @@ type End struct {
 	Node      urn.URN // sliver
 	Interface request.ClientID
 	Host      urn.URN // the component that the node is on
-	Out, In   request.Shape
+	Driver    string  // that has made the node; "" for the link's own
+	// Leaves is the name of the host's own interface that the link leaves by
+	// where it runs over the testbed's cables; "" for none.
+	Leaves  string
+	Out, In request.Shape
 }
 
 // Kind tells nodes from links.

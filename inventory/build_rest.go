@@ -7,7 +7,7 @@ import (
 	"strconv"
 )
 
-var vlanRange = regexp.MustCompile(`^([0-9]+)(?:-([0-9]+))?$`)
+var numberRange = regexp.MustCompile(`^([0-9]+)(?:-([0-9]+))?$`)
 
 func (b *builder) buildRest() {
 	seen := map[string]bool{}
@@ -41,18 +41,35 @@ func (b *builder) buildRest() {
 		}
 	}
 	for _, w := range pools.vlans.value {
-		m := vlanRange.FindStringSubmatch(w.text)
-		first, last := 0, 0
-		if m != nil {
-			first, _ = strconv.Atoi(m[1])
-			if last = first; m[2] != "" {
-				last, _ = strconv.Atoi(m[2])
-			}
-		}
+		first, last := numbers(w.text)
 		if first < 1 || last > 4094 || last < first {
 			b.add(w.at, w.path, fmt.Sprintf("%q are no VLAN tags", w.text), "from 1 to 4094, the lower first, such as 100-199")
 			continue
 		}
 		b.snapshot.Pools.VLANs = append(b.snapshot.Pools.VLANs, VLANRange{first, last})
 	}
+	for _, w := range pools.vnis.value {
+		first, last := numbers(w.text)
+		if first < 1 || last > 1<<24-1 || last < first {
+			b.add(w.at, w.path, fmt.Sprintf("%q are no VXLAN identifiers", w.text), "from 1 to 16777215, the lower first, such as 5000-5999")
+			continue
+		}
+		b.snapshot.Pools.VNIs = append(b.snapshot.Pools.VNIs, VNIRange{first, last})
+	}
+	if len(pools.vnis.value) == 0 {
+		b.snapshot.Pools.VNIs = []VNIRange{DefaultVNIs}
+	}
+}
+
+// numbers reads a number or a range of them; 0, 0 of anything else.
+func numbers(text string) (first, last int) {
+	m := numberRange.FindStringSubmatch(text)
+	if m == nil {
+		return 0, 0
+	}
+	first, _ = strconv.Atoi(m[1])
+	if last = first; m[2] != "" {
+		last, _ = strconv.Atoi(m[2])
+	}
+	return first, last
 }

@@ -194,6 +194,7 @@ type externalDecl struct {
 type poolsDecl struct {
 	addresses field[word]
 	vlans     field[[]word]
+	vnis      field[[]word]
 }
 
 var (
@@ -203,6 +204,7 @@ var (
 	countKind        = numberBetween(1, 100_000, true, "a whole number")
 	roleName         = matching(regexp.MustCompile(`^(experimental|control)$`), "experimental or control", "")
 	networkName      = matching(regexp.MustCompile(`^[0-9A-Fa-f.:]+/[0-9]{1,3}$`), "a network", "such as "+DefaultAddresses)
+	vnis             = matching(regexp.MustCompile(`^[0-9]{1,8}(-[0-9]{1,8})?$`), "VXLAN identifiers", "such as 5000-5999")
 	vlanTags         = matching(regexp.MustCompile(`^[0-9]{1,4}(-[0-9]{1,4})?$`), "VLAN tags", "such as 100-199 or 300")
 	endName          = matching(regexp.MustCompile(`^([A-Za-z0-9_][A-Za-z0-9._-]*(:[A-Za-z0-9_][A-Za-z0-9._/:+@-]*)?|urn:[^\s<>"]+)$`),
 		"the end of a cable", "host:interface, switch:port, or the URN of an external interface")
@@ -467,6 +469,8 @@ var poolsMembers = []member[poolsDecl]{
 		"Addresses", "The network that addresses are taken from when a request gives none. Left out: "+DefaultAddresses+"."),
 	has("vlans", oneOrMore(vlanTags), func(d *poolsDecl) *field[[]word] { return &d.vlans },
 		"VLAN tags", "Those that links may be given, such as 100-199."),
+	has("vnis", oneOrMore(vnis), func(d *poolsDecl) *field[[]word] { return &d.vnis },
+		"VXLAN identifiers", "Those that links between machines may be given, such as 5000-5999; no two managers on one network may have the same. Left out: 4096-8191."),
 }
 
 var fileKind = object("an inventory", fileMembers)

@@ -116,6 +116,19 @@ type SliverType struct {
 	Delay bool `json:",omitempty"`
 }
 
+// LinkedBy names what makes the links of such nodes: nodes of types with the
+// same can be joined.
+func (t *SliverType) LinkedBy() string { return LinkedBy(t.Driver) }
+
+// LinkedBy names what makes the links of a driver's nodes. Namespaces and
+// containers are joined by one switch, all others by their driver.
+func LinkedBy(driver string) string {
+	if driver == string(Namespace) || driver == dockerDriver {
+		return "switch"
+	}
+	return driver
+}
+
 // Image is a system that nodes can boot.
 type Image struct {
 	ID           urn.URN
@@ -274,7 +287,14 @@ type External struct {
 type Pools struct {
 	Addresses string      // CIDR that addresses are assigned from when a request gives none
 	VLANs     []VLANRange // tags for links; empty if the testbed needs none
+	VNIs      []VNIRange  // VXLAN network identifiers for links between machines
 }
+
+// VNIRange is the VXLAN network identifiers from First to Last, both included.
+type VNIRange struct{ First, Last int }
+
+// DefaultVNIs are the identifiers when the operator names none.
+var DefaultVNIs = VNIRange{4096, 8191}
 
 // VLANRange is the VLAN tags from First to Last, both included.
 type VLANRange struct{ First, Last int }

@@ -213,7 +213,7 @@ func (l *linkage) refuseDrivers(node int) *Refusal {
 	n := &l.req.Nodes[node]
 	r := &Refusal{Kind: Impossible, Item: n.ID, Place: n.Place,
 		Why:  "has links to nodes that another driver makes",
-		Hint: "links join nodes of one driver: choose sliver types that have one in common"}
+		Hint: "links join nodes of one driver, or containers and namespaces: choose sliver types that can be linked"}
 	for i, ends := range l.ends {
 		if slices.ContainsFunc(ends, func(e endpoint) bool { return e.node == node }) {
 			r.Item, r.Place = l.req.Links[i].ID, l.req.Links[i].Place

@@ -357,7 +357,7 @@ func (l *linkage) findOwned() {
 // the testbed there are no groups.
 func (l *linkage) findGroups(b *board) *Refusal {
 	l.pinned = [][]string{nil}
-	if !slices.ContainsFunc(b.types, func(t *inventory.SliverType) bool { return t.Driver != b.types[0].Driver }) {
+	if !slices.ContainsFunc(b.types, func(t *inventory.SliverType) bool { return t.LinkedBy() != b.types[0].LinkedBy() }) {
 		return nil
 	}
 	parent := make([]int, len(l.req.Nodes))
@@ -426,7 +426,7 @@ func (l *linkage) pin(b *board) *Refusal {
 			}
 			var drivers []string
 			for _, t := range b.typesOf(&l.existing[e.existing]) {
-				drivers = append(drivers, t.Driver)
+				drivers = append(drivers, t.LinkedBy())
 			}
 			if restricted {
 				drivers = common(allowed, drivers)
@@ -441,7 +441,7 @@ func (l *linkage) pin(b *board) *Refusal {
 		}
 		if len(allowed) == 0 {
 			return &Refusal{Kind: Impossible, Item: l.req.Links[i].ID, Place: l.req.Links[i].Place,
-				Why: "joins nodes that are made by different drivers", Hint: "links join nodes of one driver"}
+				Why: "joins nodes whose drivers cannot be linked", Hint: "links join nodes of one driver, or containers and namespaces"}
 		}
 		if group > 0 {
 			l.pinned[group] = allowed

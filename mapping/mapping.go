@@ -100,6 +100,10 @@ type Occupancy struct {
 	Wires map[urn.URN]WireUse
 	// VLANs are the tags that links have, with how many links have each.
 	VLANs map[int]int
+	// VNIs are the VXLAN network identifiers that links have between machines,
+	// with how many links have each. Who makes the links gives them out: a
+	// mapping knows hosts, not machines.
+	VNIs map[int]int
 
 	// Existing are the nodes that the slice of the request has already and
 	// that its links may join.

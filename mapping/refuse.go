@@ -78,7 +78,7 @@ func (b *board) driversFor(w *want) []string {
 			continue
 		}
 		for _, kind := range b.slots[i].types {
-			d := b.types[kind].Driver
+			d := b.types[kind].LinkedBy()
 			if slices.Contains(drivers, d) {
 				continue
 			}

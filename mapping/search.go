@@ -315,7 +315,7 @@ func (s *search) fit(want int, o int32) bool {
 // driverOf numbers drivers by the first type that has it.
 func (s *search) driverOf(o *option) int {
 	for i, t := range s.board.types {
-		if t.Driver == s.board.types[o.kind].Driver {
+		if t.LinkedBy() == s.board.types[o.kind].LinkedBy() {
 			return i
 		}
 	}

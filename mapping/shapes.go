@@ -233,7 +233,7 @@ func uniform(shapes []endShape, rate capacity.Kbps) bool {
 // canShape reports whether the node at an end can be of a type that shapes.
 func (l *linkage) canShape(b *board, e endpoint, drivers []string) bool {
 	shapes := func(t *inventory.SliverType) bool {
-		return (t.Shaping || t.Delay) && slices.Contains(drivers, t.Driver)
+		return (t.Shaping || t.Delay) && slices.Contains(drivers, t.LinkedBy())
 	}
 	if e.existing >= 0 {
 		return slices.ContainsFunc(b.typesOf(&l.existing[e.existing]), shapes)
@@ -250,18 +250,18 @@ func (l *linkage) canShape(b *board, e endpoint, drivers []string) bool {
 func (l *linkage) driversOf(b *board, i int) []string {
 	var all []string
 	for _, t := range b.types {
-		if !slices.Contains(all, t.Driver) {
-			all = append(all, t.Driver)
+		if !slices.Contains(all, t.LinkedBy()) {
+			all = append(all, t.LinkedBy())
 		}
 	}
 	for _, e := range l.ends[i] {
 		var own []string
 		if e.existing >= 0 {
 			for _, t := range b.typesOf(&l.existing[e.existing]) {
-				own = append(own, t.Driver)
+				own = append(own, t.LinkedBy())
 			}
 		} else if t, known := b.snapshot.Type(l.req.Nodes[e.node].SliverType); known && l.req.Nodes[e.node].SliverType != "" {
-			own = append(own, t.Driver)
+			own = append(own, t.LinkedBy())
 		} else {
 			continue
 		}

@@ -413,7 +413,7 @@ func (b *board) offer(w *want, at, kind int) (option, stage) {
 	if w.shaping && !t.Shaping && !t.Delay {
 		return o, byShaping
 	}
-	if w.drivers != nil && !slices.Contains(w.drivers, t.Driver) {
+	if w.drivers != nil && !slices.Contains(w.drivers, t.LinkedBy()) {
 		return o, byDriver
 	}
 	o.demand = w.asked(t)

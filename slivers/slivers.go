@@ -164,6 +164,9 @@ type LinkFacts struct {
 	// VLAN is the tag that the link has on the testbed's switches; 0 for none.
 	VLAN       int    `json:",omitempty"`
 	SharedVLAN string `json:",omitempty"` // the inventory's name for it; "" for none
+	// VNI is the VXLAN network identifier that the link has between machines; 0
+	// for none.
+	VNI int `json:",omitempty"`
 	// Grown says that ends were added to the link since it was reserved.
 	Grown bool `json:",omitempty"`
 	// Route is the wires that it runs over, Bandwidth what it takes of the host
@@ -185,6 +188,11 @@ type End struct {
 	Sliver    urn.URN // of the node
 	Interface request.ClientID
 	Component urn.URN `json:",omitzero"` // the host's interface that the link leaves by; zero if it leaves none
+	// Leaves is that interface's name, Host the component that the node is on,
+	// Driver the driver that makes it.
+	Leaves string  `json:",omitempty"`
+	Host   urn.URN `json:",omitzero"`
+	Driver string  `json:",omitempty"`
 	// Later is an end that was added to the link after it was reserved: the
 	// link works without it.
 	Later bool `json:",omitempty"`

@@ -192,12 +192,12 @@ func Together(c Case, choices []*Choice) []string {
 			}
 			for _, n := range c.Occupancy.Existing {
 				if t, known := c.Snapshot.Type(n.SliverType); known && e.Existing && n.ID == e.Node {
-					drivers[t.Driver] = true
+					drivers[t.LinkedBy()] = true
 				}
 			}
 			for i := range c.Request.Nodes {
 				if !e.Existing && c.Request.Nodes[i].ID == e.Node && choices[i] != nil {
-					drivers[choices[i].Type.Driver] = true
+					drivers[choices[i].Type.LinkedBy()] = true
 				}
 			}
 		}

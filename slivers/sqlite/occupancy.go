@@ -20,6 +20,7 @@ type occupancy struct {
 	hosts   map[urn.URN]*hostUse
 	wires   map[urn.URN]*wireUse
 	vlans   map[int]*tagUse
+	vnis    map[int]*tagUse
 }
 
 type hostUse struct {
@@ -48,7 +49,7 @@ type tagUse struct {
 func newOccupancy(all []slivers.Sliver) *occupancy {
 	// Versions of an earlier run must not be taken for ones of this run; none
 	// outlives the process, so starting anew is right.
-	o := &occupancy{version: 1, hosts: map[urn.URN]*hostUse{}, wires: map[urn.URN]*wireUse{}, vlans: map[int]*tagUse{}}
+	o := &occupancy{version: 1, hosts: map[urn.URN]*hostUse{}, wires: map[urn.URN]*wireUse{}, vlans: map[int]*tagUse{}, vnis: map[int]*tagUse{}}
 	for i := range all {
 		o.add(&all[i])
 	}
@@ -132,15 +133,22 @@ func (o *occupancy) countLink(l *slivers.LinkFacts, sign int) {
 		}
 	}
 	if l.VLAN != 0 && l.SharedVLAN == "" {
-		t := o.vlans[l.VLAN]
-		if t == nil {
-			t = &tagUse{}
-			o.vlans[l.VLAN] = t
-		}
-		t.links += sign
-		if sign > 0 {
-			t.changed = o.version
-		}
+		o.countTag(o.vlans, l.VLAN, sign)
+	}
+	if l.VNI != 0 {
+		o.countTag(o.vnis, l.VNI, sign)
+	}
+}
+
+func (o *occupancy) countTag(tags map[int]*tagUse, tag, sign int) {
+	t := tags[tag]
+	if t == nil {
+		t = &tagUse{}
+		tags[tag] = t
+	}
+	t.links += sign
+	if sign > 0 {
+		t.changed = o.version
 	}
 }
 
@@ -170,12 +178,15 @@ func (o *occupancy) conflict(v *slivers.Sliver, version int64) string {
 	if t := o.vlans[v.Link.VLAN]; t != nil && v.Link.SharedVLAN == "" && t.links > 0 && t.changed > version {
 		return fmt.Sprintf("VLAN tag %d", v.Link.VLAN)
 	}
+	if t := o.vnis[v.Link.VNI]; t != nil && t.links > 0 && t.changed > version {
+		return fmt.Sprintf("VXLAN identifier %d", v.Link.VNI)
+	}
 	return ""
 }
 
 func (o *occupancy) snapshot() mapping.Occupancy {
 	out := mapping.Occupancy{Version: o.version, Hosts: make(map[urn.URN]mapping.Use, len(o.hosts)),
-		Wires: make(map[urn.URN]mapping.WireUse, len(o.wires)), VLANs: make(map[int]int, len(o.vlans))}
+		Wires: make(map[urn.URN]mapping.WireUse, len(o.wires)), VLANs: make(map[int]int, len(o.vlans)), VNIs: make(map[int]int, len(o.vnis))}
 	for id, h := range o.hosts {
 		if h.nodes == 0 && h.links == 0 {
 			continue
@@ -199,6 +210,11 @@ func (o *occupancy) snapshot() mapping.Occupancy {
 	for tag, t := range o.vlans {
 		if t.links > 0 {
 			out.VLANs[tag] = t.links
+		}
+	}
+	for vni, t := range o.vnis {
+		if t.links > 0 {
+			out.VNIs[vni] = t.links
 		}
 	}
 	return out
