@@ -32,7 +32,7 @@ type delays struct {
 // delayType is the type of delay nodes that one of the drivers makes.
 func delayType(b *board, drivers []string) *inventory.SliverType {
 	for _, t := range b.types {
-		if t.Delay && slices.Contains(drivers, t.Driver) {
+		if t.Delay && slices.Contains(drivers, t.LinkedBy()) {
 			return t
 		}
 	}

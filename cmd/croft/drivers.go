@@ -15,6 +15,7 @@ import (
 	"croft/drivers/namespace"
 	"croft/drivers/simulated"
 	"croft/drivers/ssh"
+	"croft/drivers/wiring"
 	"croft/internal/config"
 	"croft/inventory"
 	"croft/slivers"
@@ -60,8 +61,23 @@ func openDrivers(ctx context.Context, conf *config.Config, testbed func() *inven
 			}
 		}
 	}
+	// Nodes of this machine are linked by one switch, whatever driver makes them.
+	var wires *wiring.Switch
+	if slices.ContainsFunc(names, func(name string) bool { return inventory.LinkedBy(name) == inventory.LinkedBy("namespace") }) {
+		wires, err = wiring.Open(wiring.Config{Dir: conf.State, Unowned: "namespace", Logger: log})
+		if err != nil {
+			return nil, nil, err
+		}
+		closeDrivers := close
+		close = func() {
+			closeDrivers()
+			if err := wires.Close(); err != nil {
+				log.Error("closing the links", "error", err)
+			}
+		}
+	}
 	for _, name := range names {
-		d, err := openDriver(conf, testbed, name, log)
+		d, err := openDriver(conf, testbed, wires, name, log)
 		if err == nil {
 			backends[name] = d
 			if err = d.Check(ctx); err != nil {
@@ -76,15 +92,15 @@ func openDrivers(ctx context.Context, conf *config.Config, testbed func() *inven
 	return backends, close, nil
 }
 
-func openDriver(conf *config.Config, testbed func() *inventory.Snapshot, name string, log *slog.Logger) (drivers.Driver, error) {
+func openDriver(conf *config.Config, testbed func() *inventory.Snapshot, wires *wiring.Switch, name string, log *slog.Logger) (drivers.Driver, error) {
 	switch name {
 	case "namespace":
 		return namespace.New(namespace.Config{
-			Dir: conf.State, Protected: []string{filepath.Dir(conf.Inventory), filepath.Dir(conf.Database), filepath.Dir(conf.PKI.Key), conf.Trusted},
+			Dir: conf.State, Wires: wires, Protected: []string{filepath.Dir(conf.Inventory), filepath.Dir(conf.Database), filepath.Dir(conf.PKI.Key), conf.Trusted},
 			Images: func(directory string) (string, error) { return directory, nil }, Logger: log,
 		})
 	case "docker":
-		return openDocker(conf, testbed(), log)
+		return openDocker(conf, testbed(), wires, log)
 	case ssh.Name:
 		return openMachines(conf, testbed, log)
 	case "simulated":
@@ -95,8 +111,8 @@ func openDriver(conf *config.Config, testbed func() *inventory.Snapshot, name st
 		name, strings.Join(driverNames, ", "))
 }
 
-func openDocker(conf *config.Config, testbed *inventory.Snapshot, log *slog.Logger) (*docker.Driver, error) {
-	c := docker.Config{Dir: filepath.Join(conf.State, "docker"), Manager: testbed.Manager, Pull: conf.Docker.Pull, Logger: log}
+func openDocker(conf *config.Config, testbed *inventory.Snapshot, wires *wiring.Switch, log *slog.Logger) (*docker.Driver, error) {
+	c := docker.Config{Wires: wires, Dir: filepath.Join(conf.State, "docker"), Manager: testbed.Manager, Pull: conf.Docker.Pull, Logger: log}
 	for i, h := range conf.Docker.Hosts {
 		host := docker.Host{Name: h.Name, Address: h.Address, TLS: docker.TLS(h.TLS), SSH: docker.SSH(h.SSH)}
 		for _, name := range h.Components {

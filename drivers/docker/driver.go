@@ -47,6 +47,12 @@ type Config struct {
 	// Processes bounds the processes of a node. Default 4096.
 	Processes int64
 
+	// Wires is the switch that containers of this machine are linked by, which
+	// other drivers may share, and Machine what links beyond this machine need
+	// to know of it. Default: a switch of the driver's own, in Dir, and nothing.
+	Wires   *wiring.Switch
+	Machine *wiring.Machine
+
 	Logger *slog.Logger     // default: discard
 	Clock  func() time.Time // default: time.Now
 	Rand   io.Reader        // for host keys; default: crypto/rand
@@ -75,7 +81,7 @@ type Driver struct {
 	scope   string // short, of the manager: part of names
 	hosts   []*host
 	program *program.Program
-	wires   *wiring.Switch
+	wires   *wiring.Share
 
 	mu         sync.Mutex
 	where      map[urn.URN]*host // where nodes were found last
@@ -106,6 +112,9 @@ func New(cfg Config) (*Driver, error) {
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Machine == nil {
+		cfg.Machine = &wiring.Machine{Name: "this machine", Alone: len(cfg.Hosts) == 1}
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
@@ -145,7 +154,12 @@ func (d *Driver) open() error {
 			return fmt.Errorf("state directory: %w", err)
 		}
 	}
-	if d.wires, err = wiring.Open(wiring.Config{Dir: d.cfg.Dir, Nodes: d.lookup, Executable: d.cfg.Executable, Logger: d.log}); err != nil {
+	if d.cfg.Wires != nil {
+		d.wires, err = d.cfg.Wires.Join(d.Name(), d.lookup, nil)
+	} else {
+		d.wires, err = wiring.OpenShare(d.Name(), wiring.Config{Dir: d.cfg.Dir, Nodes: d.lookup, Executable: d.cfg.Executable, Logger: d.log})
+	}
+	if err != nil {
 		return err
 	}
 	var all sync.WaitGroup

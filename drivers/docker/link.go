@@ -28,22 +28,56 @@ func (h *host) farLinks() error {
 
 // Connect implements drivers.Driver.
 func (d *Driver) Connect(ctx context.Context, l drivers.Link) error {
-	ctx, cancel := brief(ctx)
-	defer cancel()
-	for i, e := range l.Ends {
-		n, err := d.find(ctx, e.Node)
-		if err == nil && !n.host.local() {
-			err = n.host.farLinks()
-		}
-		if err != nil {
-			return fmt.Errorf("connect link %s: end %d: %w", l.Sliver, i+1, err)
+	parts, err := d.divide(l)
+	if err != nil {
+		return fmt.Errorf("connect link %s: %w", l.Sliver, err)
+	}
+	for _, p := range parts {
+		if err := d.wires.Connect(p.Link, p.Way); err != nil {
+			return err
 		}
 	}
-	return d.wires.Connect(l)
+	return nil
+}
+
+// Spans implements drivers.Spanner.
+func (d *Driver) Spans(l drivers.Link) (bool, error) {
+	parts, err := d.divide(l)
+	return wiring.Tunnelled(parts), err
 }
 
 // Shapes implements drivers.Shaper.
-func (d *Driver) Shapes(l drivers.Link) error { return d.wires.Shapes(l) }
+func (d *Driver) Shapes(l drivers.Link) error {
+	parts, err := d.divide(l)
+	if err != nil {
+		return err
+	}
+	for _, p := range parts {
+		if err := d.wires.Shapes(p.Link, p.Way); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// divide says what the machines of a link's nodes have of it.
+func (d *Driver) divide(l drivers.Link) ([]wiring.Part, error) {
+	at := make([]*wiring.Machine, len(l.Ends))
+	for i, e := range l.Ends {
+		at[i] = d.cfg.Machine
+		if e.Driver != "" && e.Driver != d.Name() {
+			continue // other drivers' nodes are here
+		}
+		h, err := d.hostOf(e.Host)
+		if err != nil {
+			return nil, fmt.Errorf("end %d: %w", i+1, err)
+		}
+		if !h.local() {
+			return nil, fmt.Errorf("end %d: %w", i+1, h.farLinks())
+		}
+	}
+	return wiring.Divide(l, at)
+}
 
 // lookup tells the switch of nodes that it may connect. It is also called while
 // a host is taken over.

@@ -54,6 +54,13 @@ type Config struct {
 	// ConsoleBytes bounds the log of a node. Default 1 MiB.
 	ConsoleBytes int64
 
+	// Wires is the switch that nodes are linked by, which other drivers may
+	// share, and Machine what links beyond this machine need to know of it.
+	// Default: a switch of the driver's own, in Dir, and links on this machine
+	// only.
+	Wires   *wiring.Switch
+	Machine *wiring.Machine
+
 	Logger *slog.Logger     // default: discard
 	Clock  func() time.Time // default: time.Now
 	Rand   io.Reader        // for host keys; default: crypto/rand
@@ -99,7 +106,7 @@ type Driver struct {
 	boot      string
 	protected []string
 
-	wires *wiring.Switch
+	wires *wiring.Share
 
 	mu    sync.Mutex // guards nodes; node.op and the locks of wires come before it
 	nodes map[urn.URN]*node
@@ -163,6 +170,9 @@ func New(cfg Config) (*Driver, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.Machine == nil {
+		cfg.Machine = &wiring.Machine{Name: "this machine", Alone: true}
+	}
 	if cfg.Clock == nil {
 		cfg.Clock = time.Now
 	}
@@ -204,9 +214,13 @@ func (d *Driver) open() error {
 	if d.boot, err = process.BootID(); err != nil {
 		return err
 	}
-	d.wires, err = wiring.Open(wiring.Config{
-		Dir: d.state.path, Nodes: d.lookup, Executable: d.cfg.Executable, Settle: d.cgroups.settle, Logger: d.log,
-	})
+	if d.cfg.Wires != nil {
+		d.wires, err = d.cfg.Wires.Join(d.Name(), d.lookup, d.cgroups.settle)
+	} else {
+		d.wires, err = wiring.OpenShare(d.Name(), wiring.Config{
+			Dir: d.state.path, Nodes: d.lookup, Executable: d.cfg.Executable, Settle: d.cgroups.settle, Logger: d.log,
+		})
+	}
 	if err != nil {
 		return err
 	}

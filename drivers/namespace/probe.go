@@ -96,7 +96,7 @@ func (d *Driver) tryNode(ctx context.Context) (err error) {
 // of this one gets.
 func (d *Driver) openCheck() (*Driver, error) {
 	cfg := d.cfg
-	cfg.Dir = d.state.in(checkDir)
+	cfg.Dir, cfg.Wires = d.state.in(checkDir), nil
 	usable := uint32(d.cfg.IDs.Nodes - checkSlots)
 	cfg.IDs = IDRange{First: d.cfg.IDs.First + usable*idsPerNode, Nodes: checkSlots}
 	return New(cfg)

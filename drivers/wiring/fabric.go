@@ -135,7 +135,7 @@ func (f *fabric) names() ([]string, error) {
 	}
 	var out []string
 	for _, l := range links {
-		if l.Type() == "bridge" || l.Type() == "veth" {
+		if l.Type() == "bridge" || l.Type() == "veth" || l.Type() == "vxlan" {
 			out = append(out, l.Attrs().Name)
 		}
 	}
@@ -186,12 +186,12 @@ func (f *fabric) bridge(name string) (int, error) {
 // addPort makes an interface of the node whose network is ns, on a bridge, or
 // without a carrier when bridge is "". The ports of a node have a group, by
 // which they are shut.
-func (f *fabric) addPort(port string, index int, group uint32, bridge, device string, mac net.HardwareAddr, ns int) error {
+func (f *fabric) addPort(port string, index int, group uint32, bridge, device string, mtu int, mac net.HardwareAddr, ns int) error {
 	if err := f.ensure(); err != nil {
 		return err
 	}
 	attrs := netlink.NewLinkAttrs()
-	attrs.Name, attrs.Index, attrs.MTU, attrs.Group = port, index, 1500, group
+	attrs.Name, attrs.Index, attrs.MTU, attrs.Group = port, index, frameMTU, group
 	if bridge != "" {
 		index, err := f.bridge(bridge)
 		if err != nil {
@@ -200,7 +200,7 @@ func (f *fabric) addPort(port string, index int, group uint32, bridge, device st
 		attrs.MasterIndex, attrs.Flags = index, net.FlagUp
 	}
 	veth := &netlink.Veth{
-		LinkAttrs: attrs, PeerName: device, PeerHardwareAddr: mac, PeerMTU: 1500, PeerNamespace: netlink.NsFd(ns),
+		LinkAttrs: attrs, PeerName: device, PeerHardwareAddr: mac, PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(ns),
 	}
 	err := f.handle.LinkAdd(veth)
 	if errors.Is(err, unix.EEXIST) {

@@ -33,7 +33,7 @@ func legEnd(letter string, link, end int) string {
 // legs are the legs that a link has.
 func (s *Switch) legs(l drivers.Link) []leg {
 	legs := plan(l)
-	if len(l.Ends) == 2 && len(legs) > 0 {
+	if len(l.Ends) == 2 && !goesOn(l) && len(legs) > 0 {
 		if k, err := s.kernel(); err == nil && !k.relayed(legs[0]) {
 			return nil
 		}
@@ -56,7 +56,7 @@ func (s *Switch) portShape(l drivers.Link, e drivers.End) request.Shape {
 
 // linkParts names all that a link may have in the switch.
 func (s *Switch) linkParts(r *linkRecord) []string {
-	out := []string{bridgeName(r.Slot)}
+	out := append([]string{bridgeName(r.Slot)}, s.wayParts(r)...)
 	for _, leg := range s.legs(r.Link) {
 		out = append(out, legBridge(r.Slot, leg.end))
 		for _, letter := range []string{"x", "y", "u", "v"} {
@@ -83,6 +83,9 @@ func (s *Switch) build(r *linkRecord) error {
 		return nil
 	}
 	if err := s.fabric.addBridge(bridgeName(r.Slot)); err != nil {
+		return err
+	}
+	if err := s.buildWay(r); err != nil {
 		return err
 	}
 	if len(plan(r.Link)) > 0 {

@@ -24,18 +24,22 @@ func keyOf(e drivers.End) endKey { return endKey{e.Node.Canonical(), e.Interface
 
 // Connect makes a link. It may be of any number of ends; their nodes need not
 // run. A link that exists is left as it is. What cannot be finished is undone.
-func (s *Switch) Connect(l drivers.Link) error {
-	if err := s.connect(l); err != nil {
+func (s *Switch) Connect(l drivers.Link) error { return s.connectFor(s.cfg.Unowned, l, Way{}) }
+
+// connectFor makes a link of a driver, which goes on beyond the machine as w
+// says.
+func (s *Switch) connectFor(owner string, l drivers.Link, w Way) error {
+	if err := s.connect(owner, l, w); err != nil {
 		return fmt.Errorf("connect link %s: %w", l.Sliver, err)
 	}
 	return nil
 }
 
-func (s *Switch) connect(l drivers.Link) error {
+func (s *Switch) connect(owner string, l drivers.Link, w Way) error {
 	if l.Sliver.IsZero() {
 		return errors.New("it has no sliver URN")
 	}
-	slot, err := s.connectNow(l)
+	slot, err := s.connectNow(owner, l, w)
 	if err != nil {
 		return err
 	}
@@ -46,7 +50,7 @@ func (s *Switch) connect(l drivers.Link) error {
 }
 
 // connectNow makes a link; its relay may still be about to begin.
-func (s *Switch) connectNow(l drivers.Link) (slot int, err error) {
+func (s *Switch) connectNow(owner string, l drivers.Link, w Way) (slot int, err error) {
 	s.netMu.Lock()
 	defer s.netMu.Unlock()
 	key := l.Sliver.Canonical()
@@ -56,7 +60,7 @@ func (s *Switch) connectNow(l drivers.Link) (slot int, err error) {
 	if r != nil && r.Whole {
 		return r.Slot, nil
 	}
-	if err := s.checkLink(l); err != nil {
+	if err := errors.Join(s.checkLink(owner, l), w.check(l)); err != nil {
 		return 0, err
 	}
 	s.mu.Lock()
@@ -65,7 +69,7 @@ func (s *Switch) connectNow(l drivers.Link) (slot int, err error) {
 		s.links[key] = r
 	}
 	s.leave(r)
-	r.Link = l
+	r.Link, r.Way, r.Owner = l, w, owner
 	for _, e := range l.Ends {
 		s.joined[keyOf(e)] = r
 	}
@@ -119,8 +123,8 @@ func (s *Switch) portsOf(r *linkRecord) map[string]drivers.End {
 }
 
 // checkLink refuses what would fail later, or do harm. netMu is held.
-func (s *Switch) checkLink(l drivers.Link) error {
-	if _, isNode := s.cfg.Nodes(l.Sliver); isNode {
+func (s *Switch) checkLink(owner string, l drivers.Link) error {
+	if s.ownNode(owner, l.Sliver) {
 		return errors.New("there is a node of that name")
 	}
 	if len(l.Ends) == 0 {
@@ -128,7 +132,7 @@ func (s *Switch) checkLink(l drivers.Link) error {
 	}
 	seen := map[endKey]bool{}
 	for i, e := range l.Ends {
-		n, known := s.cfg.Nodes(e.Node)
+		n, known := s.node(owner, e.Node)
 		if !known {
 			return fmt.Errorf("end %d: node %s: %w", i+1, e.Node, drivers.ErrNotFound)
 		}
@@ -216,10 +220,13 @@ func (s *Switch) unwire(key urn.URN, r *linkRecord) error {
 	if err := s.stopRelay(r.Slot); err != nil {
 		return err
 	}
-	if err := removeFile(s.linkFile(r.Slot)); err != nil {
+	if err := s.leaveWay(r); err != nil {
 		return err
 	}
 	parts := s.linkParts(r)
+	if err := removeFile(s.linkFile(r.Slot)); err != nil {
+		return err
+	}
 	for _, name := range parts {
 		delete(s.fabric.bridges, name)
 	}

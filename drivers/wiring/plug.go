@@ -21,8 +21,10 @@ import (
 // a descriptor (see NetworkOf), each in its link, and gives them their
 // addresses. Loopback comes up, too. What is there already stays as it is, so
 // that it can be called again for a node that it has failed for.
-func (s *Switch) Plug(n drivers.Node, ns int) error {
-	if err := s.plug(n, ns); err != nil {
+func (s *Switch) Plug(n drivers.Node, ns int) error { return s.plugIn(s.cfg.Unowned, n, ns) }
+
+func (s *Switch) plugIn(owner string, n drivers.Node, ns int) error {
+	if err := s.plug(owner, n, ns); err != nil {
 		return fmt.Errorf("plug in node %s: %w", n.Sliver, err)
 	}
 	err := InNetwork(ns, func() error { return configure(n.Interfaces) })
@@ -32,7 +34,7 @@ func (s *Switch) Plug(n drivers.Node, ns int) error {
 	return nil
 }
 
-func (s *Switch) plug(n drivers.Node, ns int) error {
+func (s *Switch) plug(owner string, n drivers.Node, ns int) error {
 	if len(n.Interfaces) == 0 {
 		return nil
 	}
@@ -48,7 +50,7 @@ func (s *Switch) plug(n drivers.Node, ns int) error {
 			return err
 		}
 	}
-	r, err := s.claim(n)
+	r, err := s.claim(owner, n)
 	if err != nil {
 		return err
 	}
@@ -59,19 +61,19 @@ func (s *Switch) plug(n drivers.Node, ns int) error {
 		s.mu.Lock()
 		l := s.joined[endKey{n.Sliver.Canonical(), iface.Name}]
 		s.mu.Unlock()
-		bridge, shape := "", request.Shape{}
+		bridge, shape, mtu := "", request.Shape{}, frameMTU
 		if l != nil {
 			if err := s.build(l); err != nil { // new after a reboot
 				return err
 			}
 			end := drivers.End{Node: n.Sliver, Interface: iface.Name}
-			bridge, shape = s.bridgeOf(l, end), s.portShape(l.Link, end)
+			bridge, shape, mtu = s.bridgeOf(l, end), s.portShape(l.Link, end), s.nodeMTU(l.Way)
 		}
 		mac := iface.MAC
 		if len(mac) == 0 {
 			mac = ownMAC(n.Sliver, iface.Name)
 		}
-		if err := s.fabric.addPort(portName(r.Slot, i), portIndex(r.Slot, i), portGroup(r.Slot), bridge, iface.Device, mac, ns); err != nil {
+		if err := s.fabric.addPort(portName(r.Slot, i), portIndex(r.Slot, i), portGroup(r.Slot), bridge, iface.Device, mtu, mac, ns); err != nil {
 			return fmt.Errorf("interface %s: %w", iface.Name, err)
 		}
 		if err := setShape(s.fabric.handle, portIndex(r.Slot, i), shape); err != nil {
@@ -82,7 +84,7 @@ func (s *Switch) plug(n drivers.Node, ns int) error {
 }
 
 // claim gives a node a slot for its ports. netMu is held.
-func (s *Switch) claim(n drivers.Node) (*portRecord, error) {
+func (s *Switch) claim(owner string, n drivers.Node) (*portRecord, error) {
 	key := n.Sliver.Canonical()
 	s.mu.Lock()
 	r := s.ports[key]
@@ -91,7 +93,7 @@ func (s *Switch) claim(n drivers.Node) (*portRecord, error) {
 		for _, p := range s.ports {
 			taken[p.Slot] = true
 		}
-		r = &portRecord{Slot: freeSlot(taken)}
+		r = &portRecord{Slot: freeSlot(taken), Owner: owner}
 	}
 	r.Node = drivers.Node{Sliver: n.Sliver, Slice: n.Slice, Interfaces: n.Interfaces}
 	s.ports[key] = r

@@ -170,8 +170,8 @@ func (s *Switch) spawnRelay(slot int, pipes []relay.Pipe, sockets []*os.File) (_
 	os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(strconv.Itoa(relayNice)), 0)
 	// Until it is told to begin it ends with the manager.
 	err = records.Write(s.relayFile(slot), relayRecord{PID: p.PID, Start: p.Start, Boot: s.boot}, false)
-	if err == nil && s.cfg.Settle != nil {
-		err = s.cfg.Settle(pid)
+	if settle := s.settler(); err == nil && settle != nil {
+		err = settle(pid)
 	}
 	if err == nil {
 		s.quicken(pid)

@@ -26,7 +26,7 @@ type leg struct {
 
 // plan says where a link is shaped. With two ends, one leg does for both.
 func plan(l drivers.Link) []leg {
-	if len(l.Ends) == 2 {
+	if len(l.Ends) == 2 && !goesOn(l) {
 		one := leg{end: 1, out: combine(l.Ends[1].Out, l.Ends[0].In), back: combine(l.Ends[0].Out, l.Ends[1].In)}
 		if one.out == (request.Shape{}) && one.back == (request.Shape{}) {
 			return nil
@@ -70,9 +70,6 @@ func (s *Switch) Shapes(l drivers.Link) error {
 }
 
 func shapes(l drivers.Link, k kernel) error {
-	if l.SharedVLAN != "" {
-		return fmt.Errorf("links of this machine's nodes have no way to the shared VLAN %q", l.SharedVLAN)
-	}
 	for _, leg := range plan(l) {
 		relayed := k.relayed(leg)
 		for _, shape := range []request.Shape{leg.out, leg.back} {

@@ -300,11 +300,6 @@ func TestRates(t *testing.T) {
 func TestShapes(t *testing.T) {
 	b := newBench(t)
 	one, two := b.host(1, 1), b.host(2, 1)
-	shared := link(1, one, two)
-	shared.SharedVLAN = "campus"
-	if err := b.sw.Shapes(shared); err == nil || !strings.Contains(err.Error(), "campus") {
-		t.Errorf("a shared VLAN: %v", err)
-	}
 	for _, test := range []struct {
 		name    string
 		out, in request.Shape // of the first end

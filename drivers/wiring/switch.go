@@ -21,7 +21,8 @@ import (
 	"croft/urn"
 )
 
-// Config is what a Switch works with. Dir and Nodes are needed.
+// Config is what a Switch works with. Dir is needed, and Nodes unless drivers
+// share the Switch.
 type Config struct {
 	// Dir is where the switch has its state: "switch", "links" and "ports" in
 	// it are the switch's. One Switch uses it at a time, which the driver sees
@@ -32,6 +33,14 @@ type Config struct {
 	// only those, and only of their own slice. It is called with locks held
 	// and must not call the Switch.
 	Nodes func(sliver urn.URN) (drivers.Node, bool)
+
+	// Unowned is the driver whose links and nodes those are that earlier
+	// versions have left in the directory, when no drivers shared a Switch.
+	Unowned string
+
+	// Outside is the network of the machine, which links leave it by. Default:
+	// that of this process.
+	Outside *os.File
 
 	// Executable is the binary that is run again as relay, where the kernel
 	// cannot delay frames; it calls Init. Default: the running one.
@@ -51,6 +60,7 @@ type Switch struct {
 
 	boot      string
 	program   *os.File
+	machine   *os.File // the network that links leave the machine by
 	closing   chan struct{}
 	closeOnce sync.Once
 	tryKernel func() (kernel, error)
@@ -61,6 +71,7 @@ type Switch struct {
 	relays map[int]*relayProcess // by slot of their link
 
 	mu         sync.Mutex // guards what follows
+	shares     []*Share
 	links      map[urn.URN]*linkRecord
 	joined     map[endKey]*linkRecord // links by their ends
 	ports      map[urn.URN]*portRecord
@@ -71,28 +82,32 @@ type Switch struct {
 // linkRecord is a link as its file has it.
 type linkRecord struct {
 	Slot  int
-	Whole bool // false while it is made or removed
+	Whole bool   // false while it is made or removed
+	Owner string `json:",omitempty"` // the driver that shares the switch
 	Link  drivers.Link
+	Way   Way `json:",omitzero"`
 }
 
 // portRecord is a node that is plugged in. Its interface number i has the port
 // portName(Slot, i).
 type portRecord struct {
-	Slot int
-	Node drivers.Node
+	Slot  int
+	Owner string `json:",omitempty"`
+	Node  drivers.Node
 }
 
 // Link is a link as Links shows it.
 type Link struct {
 	drivers.Link
+	Way   Way
 	Whole bool // false: half-made, good only for Disconnect
 }
 
 // Open takes over what an earlier Switch on the directory has left. Close it
 // to let another one use the directory.
 func Open(cfg Config) (*Switch, error) {
-	if cfg.Dir == "" || cfg.Nodes == nil {
-		return nil, errors.New("wiring: no state directory, or no nodes, given")
+	if cfg.Dir == "" {
+		return nil, errors.New("wiring: no state directory given")
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -103,6 +118,9 @@ func Open(cfg Config) (*Switch, error) {
 	s := &Switch{cfg: cfg, log: cfg.Logger, closing: make(chan struct{}), tryKernel: sync.OnceValues(tryKernel),
 		built: map[int]bool{}, relays: map[int]*relayProcess{}, trash: map[int][]string{}, links: map[urn.URN]*linkRecord{}, joined: map[endKey]*linkRecord{}, ports: map[urn.URN]*portRecord{}}
 	s.fabric.pin = s.in("switch")
+	if cfg.Nodes != nil {
+		s.shares = []*Share{{sw: s, name: cfg.Unowned, nodes: cfg.Nodes, settle: cfg.Settle}}
+	}
 	if err := s.open(); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("wiring: %w", err)
@@ -126,6 +144,11 @@ func (s *Switch) open() error {
 	if s.boot, err = process.BootID(); err != nil {
 		return err
 	}
+	if s.machine = s.cfg.Outside; s.machine == nil {
+		if s.machine, err = os.Open("/proc/self/ns/net"); err != nil {
+			return fmt.Errorf("open the network of the machine: %w", err)
+		}
+	}
 	if err := s.adopt(); err != nil {
 		return err
 	}
@@ -143,6 +166,9 @@ func (s *Switch) Close() error {
 	}
 	clear(s.relays)
 	s.fabric.close()
+	if s.machine != nil && s.machine != s.cfg.Outside {
+		s.machine.Close()
+	}
 	if s.program != nil {
 		return s.program.Close()
 	}
@@ -167,6 +193,9 @@ func (s *Switch) adopt() error {
 		return err
 	}
 	for _, r := range links {
+		if r.Owner == "" {
+			r.Owner = s.cfg.Unowned
+		}
 		s.links[r.Link.Sliver.Canonical()] = r
 		for _, e := range r.Link.Ends {
 			s.joined[keyOf(e)] = r
@@ -181,6 +210,9 @@ func (s *Switch) adopt() error {
 				return fmt.Errorf("clean the state: %w", err)
 			}
 			continue
+		}
+		if r.Owner == "" {
+			r.Owner = s.cfg.Unowned
 		}
 		s.ports[r.Node.Sliver.Canonical()] = r
 	}
@@ -220,10 +252,12 @@ func load[T any](dir string) ([]*T, error) {
 	return out, nil
 }
 
-// Sweep forgets the nodes that are plugged in but do not run any more, and
-// removes what is in the switch and belongs to no node and no link. A driver
-// calls it when it starts, before anything else uses the Switch.
+// Sweep is Share.Sweep of a Switch that drivers do not share.
 func (s *Switch) Sweep(running func(sliver urn.URN) bool) error {
+	return s.sweep(s.cfg.Unowned, running)
+}
+
+func (s *Switch) sweep(owner string, running func(sliver urn.URN) bool) error {
 	s.netMu.Lock()
 	defer s.netMu.Unlock()
 	s.mu.Lock()
@@ -235,7 +269,7 @@ func (s *Switch) Sweep(running func(sliver urn.URN) bool) error {
 		}
 	}
 	for key, r := range s.ports {
-		if !running(r.Node.Sliver) {
+		if r.Owner == owner && !running(r.Node.Sliver) {
 			gone = append(gone, r)
 			delete(s.ports, key)
 			continue
@@ -250,7 +284,7 @@ func (s *Switch) Sweep(running func(sliver urn.URN) bool) error {
 		return err
 	}
 	// A relay may have ended while nobody looked.
-	for _, r := range s.wholeLinks() {
+	for _, r := range s.wholeLinks(owner) {
 		if s.fabric.handle != nil {
 			if err := s.build(r); err != nil {
 				s.log.Error("take over a link", "sliver", r.Link.Sliver.String(), "err", err)
@@ -271,12 +305,12 @@ func (s *Switch) Sweep(running func(sliver urn.URN) bool) error {
 	return s.tidy()
 }
 
-func (s *Switch) wholeLinks() []*linkRecord {
+func (s *Switch) wholeLinks(owner string) []*linkRecord {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []*linkRecord
 	for _, r := range s.links {
-		if r.Whole {
+		if r.Whole && r.Owner == owner {
 			out = append(out, r)
 		}
 	}
@@ -296,12 +330,16 @@ func (s *Switch) tidy() error {
 }
 
 // Links lists all links, whole or half-made, in no order.
-func (s *Switch) Links() []Link {
+func (s *Switch) Links() []Link { return s.linksOf(func(string) bool { return true }) }
+
+func (s *Switch) linksOf(owned func(owner string) bool) []Link {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make([]Link, 0, len(s.links))
 	for _, r := range s.links {
-		out = append(out, Link{Link: r.Link, Whole: r.Whole})
+		if owned(r.Owner) {
+			out = append(out, Link{Link: r.Link, Way: r.Way, Whole: r.Whole})
+		}
 	}
 	return out
 }
