@@ -84,7 +84,7 @@ hosts:
 	b.start()
 	both("after the manager was killed")
 	b.must("action", "mixed", "geni_restart")
-	b.await("the nodes to be up again", func() bool { return strings.Count(b.must("status", "mixed"), "geni_ready") == 3 })
+	b.await("the nodes to be up again", func() bool { return strings.Count(b.must("status", "mixed"), " ready ") == 3 })
 	both("after a restart of both")
 	b.must("delete", "mixed")
 	b.awaitNothing()
