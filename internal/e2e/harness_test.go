@@ -164,7 +164,9 @@ func newFolder(t testing.TB, settings ...setting) *testbed {
 	b.url = "https://" + address + "/am/3.0"
 	b.root = filepath.Join(b.dir, "trusted", "ca.pem")
 	b.must("init", "--authority", authority, "--listen", address)
-	from := 22000 + 200*(int(ports.Add(1))-1)%7800
+	// Apart from the usual ports, which servers have that people try, and from
+	// those of other runs.
+	from := 12400 + 200*((os.Getpid()+int(ports.Add(1)))%45)
 	gateway := from
 	for gateway >= from && gateway < from+200 {
 		at, err := net.ResolveTCPAddr("tcp", freeAddress(t))
