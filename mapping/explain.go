@@ -370,6 +370,9 @@ func (j *job) refuseAll(b *board, wants []*want, r *Refusal) *Refusal {
 
 // String says what the group wants, for people.
 func (g *grouping) String() string {
+	if g.link != nil {
+		return fmt.Sprintf("link %s must leave the hosts of its %d ends", g.link.ID, len(g.members))
+	}
 	how, by := "together", g.group.By
 	if g.group.Apart {
 		how = "apart"

@@ -40,6 +40,7 @@ type linkage struct {
 type grouping struct {
 	group   *request.Group
 	members []endpoint
+	link    *request.Link // that keeps its ends apart; nil for a group of the request
 }
 
 // hard reports whether the group is a condition.
@@ -139,7 +140,7 @@ func newLinkage(b *board, existing []ExistingNode, req *request.Request, delays 
 	}
 	l.findNear()
 	l.findOwned()
-	if r := l.findSets(); r != nil {
+	if r := l.findSets(b); r != nil {
 		return nil, r
 	}
 	return l, l.findGroups(b)
@@ -282,7 +283,7 @@ func (l *linkage) findNear() {
 }
 
 // findSets resolves groups, classes and parents.
-func (l *linkage) findSets() *Refusal {
+func (l *linkage) findSets(b *board) *Refusal {
 	l.sets, l.class = make([][]int, len(l.req.Nodes)), make([]int, len(l.req.Nodes))
 	l.parent, l.isParent = make([]endpoint, len(l.req.Nodes)), map[request.ClientID]bool{}
 	resolve := func(id request.ClientID) (endpoint, bool) {
@@ -321,6 +322,7 @@ func (l *linkage) findSets() *Refusal {
 		}
 		l.groups = append(l.groups, made)
 	}
+	l.findLeaving(b)
 	for i := range l.req.Nodes {
 		n := &l.req.Nodes[i]
 		l.class[i] = slices.IndexFunc(l.req.Classes, func(c request.Class) bool { return c.Name == n.Class && n.Class != "" })
@@ -338,6 +340,48 @@ func (l *linkage) findSets() *Refusal {
 		}
 	}
 	return nil
+}
+
+// findLeaving keeps the ends of links apart that must leave their hosts: those
+// that say so, and those whose rate is just that of interfaces.
+func (l *linkage) findLeaving(b *board) {
+	for i, ends := range l.ends {
+		link := &l.req.Links[i]
+		if link.Trivial != request.No && !l.native[i] {
+			continue
+		}
+		made := grouping{link: link, group: &request.Group{Name: string(link.ID), Apart: true, By: request.ByHost, Place: link.Place}}
+		shared := 0
+		for _, e := range ends {
+			e.iface = -1
+			if slices.Contains(made.members, e) {
+				continue
+			}
+			made.members = append(made.members, e)
+			if b.mayShare(l, e) {
+				shared++
+			}
+		}
+		if shared < 2 {
+			continue
+		}
+		for _, e := range made.members {
+			if e.node >= 0 {
+				l.sets[e.node] = append(l.sets[e.node], len(l.groups))
+			}
+		}
+		l.groups = append(l.groups, made)
+	}
+}
+
+// mayShare reports whether the node at an end may have its host in common with
+// others.
+func (b *board) mayShare(l *linkage, e endpoint) bool {
+	if e.existing >= 0 {
+		return slices.ContainsFunc(b.typesOf(&l.existing[e.existing]), func(t *inventory.SliverType) bool { return !t.WholeHost })
+	}
+	t, known := b.snapshot.Type(l.req.Nodes[e.node].SliverType)
+	return !known || !t.WholeHost
 }
 
 // findOwned counts the interfaces that nodes with a host to themselves do not

@@ -80,6 +80,9 @@ func (j *job) problem(hints []option) *layout {
 	}
 	for i := range j.links.groups {
 		g := &j.links.groups[i]
+		if g.link != nil && len(g.members) == 2 {
+			continue // the link itself sees to it
+		}
 		out := solver.Group{Name: g.group.Name, Apart: g.group.Apart, BySwitch: g.group.By == request.BySwitch, ByZone: g.group.By == request.BySite}
 		if !g.hard() {
 			out.Weight = g.group.Weight
@@ -155,7 +158,7 @@ func (j *job) node(i int, hints []option, company []int, l *layout) solver.Node 
 	t := j.types[kind]
 	o := j.offersOf(w, kind)
 	v := solver.Node{Name: string(n.ID), Types: []solver.TypeID{firstType + solver.TypeID(kind)}, Class: -1, Slots: 1,
-		Fixed: -1, Hint: hint, Parent: -1, Hosts: o.hosts, Costs: o.costs, Exclusive: exclusive || t.WholeHost}
+		Fixed: -1, Hint: hint, Parent: -1, Hosts: o.hosts, Costs: o.costs, Exclusive: exclusive || t.WholeHost, NoTrivialMix: n.NoTrivialMix}
 	if len(o.hosts) == 1 {
 		v.Fixed = o.hosts[0]
 	}
@@ -237,6 +240,7 @@ func (j *job) optionOn(w *want, host int32, kind int) *option {
 // What a host costs where another one does as well: little, so that it decides
 // only between hosts that are alike in what costs more.
 const (
+	offHint      = 0.3  // a node elsewhere than it would rather be
 	lateType     = 0.1  // for each type that the host names before
 	sharedHost   = 0.05 // a node that is alone, on a host that several can share
 	wholeHost    = 0.05 // a node that shares, on an empty host that could be given out whole
@@ -249,6 +253,9 @@ const (
 func (j *job) costOf(w *want, o *option) float64 {
 	s := &j.slots[o.slot]
 	cost := lateType * float64(o.rank)
+	if w.hint >= 0 && w.hint != o.slot {
+		cost += offHint
+	}
 	for _, f := range w.features {
 		if f.Weight < 1 && !hasFeature(s.host, f.Name) {
 			cost += f.Weight

@@ -13,6 +13,9 @@ func (r *rating) less(than *rating) bool {
 	return false
 }
 
+// hintRank puts the host that a node would rather have before all others.
+const hintRank = 1 << 20
+
 // rate compares the ways to place a node: the types that a host names first
 // before the others; shared nodes with others that share, exclusive ones on
 // hosts that are empty and good for nothing else; near the nodes that it has
@@ -22,6 +25,9 @@ func (s *search) rate(o *option, node int) rating {
 	sl := &s.board.slots[o.slot]
 	h := sl.host
 	r := rating{0: int64(o.rank), 5: int64(o.slot)}
+	if s.wants[s.wantOf[node]].hint == o.slot {
+		r[0] -= hintRank
+	}
 	if o.exclusive {
 		r[1] = 3 // a node that may share does
 		switch {

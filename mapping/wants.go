@@ -18,6 +18,7 @@ type want struct {
 	images     []*inventory.Image // any of them, in order of preference; none if open
 	sliverType string             // canonical; "" if open
 	bound      int                // slot; -1 if open
+	hint       int                // slot that it would rather have; -1 for none
 	shaping    bool               // a link of theirs has a rate, a latency or a loss
 	wired      int                // interfaces that links join
 	group      int                // nodes that links join, directly or not, if drivers matter; else 0
@@ -108,6 +109,9 @@ func wantKey(n *request.Node, links *linkage, i int) string {
 	var s strings.Builder
 	fmt.Fprintf(&s, "%s|%q|%d|%q|%q|%q|%q|%q|%v|%v|%v|%d|%v|%d|%v", n.Component.Canonical(), n.ComponentName, n.Exclusive, n.SliverType,
 		n.HardwareTypes, n.Class, n.Architecture, n.Site, n.Capacity, n.Most, links.shaped[i] != nil, links.owned[i], len(links.used[i]) > 0, links.group[i], links.sets[i])
+	if n.Hint != "" {
+		fmt.Fprintf(&s, "|hint %q", n.Hint)
+	}
 	for _, image := range append([]request.Image{n.Image}, n.OtherImages...) {
 		image.Place = request.Place{}
 		fmt.Fprintf(&s, "|%q", image)
@@ -168,7 +172,24 @@ func (b *board) resolve(w *want, images map[request.Image][]*inventory.Image, li
 	}
 	var r *Refusal
 	w.bound, r = b.bound(n)
+	w.hint = b.hinted(n.Hint)
 	return r
+}
+
+// hinted finds the host that a hint names; -1 if there is none of that name.
+func (b *board) hinted(hint string) int {
+	if hint == "" {
+		return -1
+	}
+	if i, known := b.byName[hint]; known {
+		return i
+	}
+	if id, err := urn.Parse(hint); err == nil {
+		if i, known := b.byID[id.Canonical()]; known {
+			return i
+		}
+	}
+	return -1
 }
 
 // resolveImages finds the images that would do, the one wished for first. It

@@ -87,6 +87,13 @@ type Node struct {
 	Parent     ClientID // the node whose host this node's host must be a part of (subnode_of); "" for none
 	Interfaces []Interface
 
+	// Hint names a component that the node would rather have than others, by
+	// URN or name; one that there is not, or that does not fit, is no hindrance.
+	Hint string
+	// NoTrivialMix forbids links that stay within the node's host beside ones
+	// that leave it.
+	NoTrivialMix bool
+
 	// Optional nodes are left out where there is no room for them; links to
 	// them lose that end.
 	Optional bool

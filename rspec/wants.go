@@ -20,6 +20,8 @@ import (
 //	<node …>
 //	  <emulab:fd name="ssd" weight="1"/>                      a feature: wanted by its weight, needed from 1 on or with violatable="true"
 //	  <emulab:fd name="scratch" weight="200" local_operator="+"/>  so much of it
+//	  <emulab:hint_to value="pc7"/>                            a component, by name or URN, rather than others
+//	  <emulab:disallow_trivial_mix/>                           all links within the host, or all out of it
 //	  <relation type="subnode_of" client_id="carrier"/>        on a part of that node's host
 //	  <croft:node site="north" architecture="x86_64" optional="true"/>
 //	  <croft:at_least cores="2" memory="2048" disk="10240" gpus="1"/>  memory and disk in MiB
@@ -62,6 +64,15 @@ func (c *compiler) wants(e *etree.Element, n *request.Node) {
 		default:
 			c.warn(r, fmt.Sprintf("relation of type %q is kept but has no effect", attr(r, "type")), "subnode_of places a node on a part of another one's host")
 		}
+	}
+	for _, x := range c.children(e, nsEmulab, "hint_to") {
+		n.Hint = attr(x, "value")
+		if n.Hint == "" {
+			c.warn(x, "hint_to without a value has no effect", "name a component in it")
+		}
+	}
+	for range c.children(e, nsEmulab, "disallow_trivial_mix") {
+		n.NoTrivialMix = true
 	}
 	for _, x := range c.children(e, nsCroft, "node") {
 		n.Site, n.Architecture = attr(x, "site"), attr(x, "architecture")

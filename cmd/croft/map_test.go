@@ -160,6 +160,15 @@ func TestMapWants(t *testing.T) {
 			check: func(p *mapping.Placement) string {
 				return fmt.Sprintf("%d %v=3 true", len(p.Links[0].Ends), len(p.Links[0].Route) >= 3 && p.Links[0].VLAN >= 100)
 			}},
+		{name: "a hint", request: vm("n", 0, `<e:hint_to value="v3"/>`), hosts: "v3"},
+		{name: "hints of nodes that are alike", request: vm("x", 0, `<e:hint_to value="urn:publicid:IDN+campus.example.org+node+v3"/>`) + vm("y", 0, `<e:hint_to value="v2"/>`), hosts: "v3 v2"},
+		{name: "a hint that does not fit", request: vm("n", 0, `<e:hint_to value="v1"/>`), hosts: "v2|v3"},
+		{name: "a hint to nothing", request: vm("n", 0, `<e:hint_to value="v9"/>`), hosts: "v2|v3"},
+		{name: "no trivial mix", request: on("v2", vm("x", 1)) + on("v3", vm("y", 1)) + vm("z", 2, "<e:disallow_trivial_mix/>") + wire("l", "", "z:0", "x:0") + wire("m", "", "z:1", "y:0"),
+			refused: "node z would have links within its host and links that leave it"},
+		{name: "no mix, all out of the host", request: on("v2", vm("x", 1)) + on("v3", vm("y", 1)) + pc("z", 2, hw("d430"), "<e:disallow_trivial_mix/>") + wire("l", "", "z:0", "x:0") + wire("m", "", "z:1", "y:0"), hosts: "v2 v3 b1|b2|b3"},
+		{name: "no mix, all within the host", request: on("v2", vm("x", 2)) + vm("z", 2, "<e:disallow_trivial_mix/>") + wire("l", "", "z:0", "x:0") + wire("m", "", "z:1", "x:1"), hosts: "v2 v2"},
+		{name: "a LAN that leaves its hosts", request: many(3, func(id string) string { return vm(id, 1) }) + wire("l", `<c:link trivial="false"/>`, "n0:0", "n1:0", "n2:0"), refused: "link l must leave the hosts of its 3 ends"},
 		{name: "a link within a host", request: vm("x", 1) + vm("y", 1) + wire("l", "", "x:0", "y:0"), link: "l", way: []string{"within v"}},
 		{name: "no link within a host", request: vm("x", 1) + vm("y", 1) + wire("l", `<c:link trivial="false"/>`, "x:0", "y:0"), link: "l", way: []string{"eth1-sw2", "eth1-sw2"}},
 		{name: "a host's own capacity", request: vm("x", 2, `<e:fd name="gpu" weight="1"/>`) + vm("y", 2, `<e:fd name="gpu" weight="1"/>`) +

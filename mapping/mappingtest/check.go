@@ -204,9 +204,36 @@ func Together(c Case, choices []*Choice) []string {
 		if len(drivers) > 1 {
 			say("link %s joins nodes of several drivers", link.ID)
 		}
+		if link.Trivial == request.No && !apart(c, &link, choices) {
+			say("link %s stays within a host", link.ID)
+		}
 	}
 	wrong = append(wrong, company(c, choices)...)
 	return append(wrong, amounts(c, choices)...)
+}
+
+// apart reports whether the nodes of a link are all on different hosts, as far
+// as they are placed.
+func apart(c Case, link *request.Link, choices []*Choice) bool {
+	on := map[urn.URN]request.ClientID{}
+	stand := func(node request.ClientID, host urn.URN) bool {
+		other, taken := on[host.Canonical()]
+		on[host.Canonical()] = node
+		return !taken || other == node
+	}
+	for _, e := range link.Ends {
+		for _, n := range c.Occupancy.Existing {
+			if e.Existing && n.ID == e.Node && !stand(e.Node, n.Host) {
+				return false
+			}
+		}
+		for i := range c.Request.Nodes {
+			if !e.Existing && c.Request.Nodes[i].ID == e.Node && choices[i] != nil && !stand(e.Node, choices[i].Host.ID) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // takes is what a node takes of its host: what it wants, else what its type

@@ -417,6 +417,12 @@ func (a *search) wrong(sol *Solution) []Reason {
 				Text: fmt.Sprintf("host %s would have more on it than its interfaces or capacities allow", a.tb.spec.Hosts[h].Name)})
 		}
 	}
+	for v := range a.mixIn {
+		if a.p.Nodes[v].NoTrivialMix && a.mixIn[v] > 0 && a.mixOut[v] > 0 {
+			out = append(out, Reason{Want: WantGroup, Nodes: []int32{int32(v)},
+				Text: fmt.Sprintf("node %s would have links within its host and links that leave it, which may not be mixed", a.p.Nodes[v].Name)})
+		}
+	}
 	if len(out) == 0 {
 		out = append(out, Reason{Want: WantGroup, Text: "nodes could not be kept together or apart, or the limits of the testbed not kept, within the effort"})
 	}
