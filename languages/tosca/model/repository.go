@@ -90,6 +90,9 @@ func (u *Unit) located(file string, in *tree.Node) (name, remote, what string) {
 		return "", file, ""
 	}
 	r, ok := u.repositories[in.Text]
+	for i := 0; i < len(u.plain) && !ok; i++ {
+		r, ok = u.plain[i].repositories[in.Text] // of an import before this one
+	}
 	if !ok || !r.url.Is(tree.String) {
 		return "", "", "there is no repository " + in.Short()
 	}
