@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -189,5 +191,36 @@ func TestImages(t *testing.T) {
 	names, err := r.d.Accounts(t.Context(), smallImage)
 	if want := "[root nobody service]"; err != nil || fmt.Sprint(names) != want {
 		t.Errorf("accounts %v, %v; want %s", names, err, want)
+	}
+}
+
+// An engine with userns-remap, where a container's root is nobody of the host.
+func TestRemappedUsers(t *testing.T) {
+	need(t, smallImage)
+	if os.Getenv(remapped) != "" {
+		r := newRig(t, docker.Config{})
+		n := r.up(r.node("n", smallImage))
+		if out, err := r.sh(n, "cat /proc/self/uid_map"); err != nil || !strings.Contains(out, "300000") {
+			t.Fatalf("the ids of the node's users are %q, %v", out, err)
+		}
+		return
+	}
+	for _, file := range []string{"/etc/subuid", "/etc/subgid"} {
+		if _, err := os.Stat(file); err != nil {
+			t.Skipf("SKIPPED: %v (apt-get install uidmap)", err)
+		}
+	}
+	run := "^TestRemappedUsers$|^TestSmallImage$/^life_cycle$"
+	if os.Getenv("CROFT_SOAK") != "" {
+		run = "^TestRemappedUsers$|^TestSmallImage$|^TestConformance$|^TestIsolation$"
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", run, "-test.v")
+	cmd.Env = append(os.Environ(), remapped+"=1")
+	out, err := cmd.CombinedOutput()
+	if strings.Contains(string(out), "SKIPPED: "+errNoEngine.Error()) {
+		t.Skipf("SKIPPED: no engine with userns-remap:\n%s", out)
+	}
+	if err != nil || !strings.Contains(string(out), "--- PASS: TestRemappedUsers") {
+		t.Errorf("%v\n%s", err, out)
 	}
 }

@@ -33,6 +33,9 @@ const (
 	churnSocket = "CROFT_TEST_DOCKER"
 )
 
+// remapped has the engine give the users of containers other ids on the host.
+const remapped = "CROFT_TEST_USERNS"
+
 var manager = urn.URN{Authority: "conformance.example", Type: urn.AuthorityType, Name: "am"}
 
 func TestMain(m *testing.M) {
@@ -105,10 +108,17 @@ func startEngine() (*engine, error) {
 	}
 	e.address = l.Addr().String()
 	l.Close()
-	e.cmd = exec.Command(path, "--host", "tcp://"+e.address, "--tlsverify", "--tlscacert", dir+"/pki/ca.pem",
+	args := []string{path}
+	if os.Getenv(remapped) != "" {
+		if args, err = remapUsers(dir, path); err != nil {
+			return nil, err
+		}
+	}
+	args = append(args, "--host", "tcp://"+e.address, "--tlsverify", "--tlscacert", dir+"/pki/ca.pem",
 		"--tlscert", dir+"/pki/server.pem", "--tlskey", dir+"/pki/server-key.pem", "--data-root", dir+"/data", "--exec-root", dir+"/run", "--pidfile", dir+"/pid",
 		"--host", "unix://"+e.socket(), "--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false",
 		"--userland-proxy=false", "--group", "root", "--config-file", dir+"/daemon.json", "--shutdown-timeout", "1")
+	e.cmd = exec.Command(args[0], args[1:]...)
 	e.cmd.Stdout, e.cmd.Stderr = &e.log, &e.log
 	e.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setsid: true}
 	if err := os.WriteFile(dir+"/daemon.json", []byte("{}"), 0o600); err != nil {
@@ -143,6 +153,20 @@ func startEngine() (*engine, error) {
 			return nil, fmt.Errorf("%w: dockerd does not come up: %w\n%s", errNoEngine, err, e.log.String())
 		}
 	}
+}
+
+// remapUsers is the command that starts an engine which has user ids for its
+// containers, without the host's files saying so.
+func remapUsers(dir, engine string) ([]string, error) {
+	if err := os.WriteFile(dir+"/ids", []byte("nobody:300000:65536\n"), 0o644); err != nil {
+		return nil, err
+	}
+	// The containers' root has to get to its files.
+	if err := os.Chmod(dir, 0o711); err != nil {
+		return nil, err
+	}
+	const script = `mount --make-rprivate / && mount --bind "$1" /etc/subuid && mount --bind "$1" /etc/subgid && shift && exec "$@"`
+	return []string{"unshare", "--mount", "sh", "-c", script, "sh", dir + "/ids", engine, "--userns-remap", "nobody:nogroup"}, nil
 }
 
 func (e *engine) stop() {

@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"path"
+	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -70,25 +72,48 @@ func container() error {
 	if err != nil {
 		return fmt.Errorf("listen to the driver: %w", err)
 	}
-	return serveNode(newLog(cfg), cfg, []net.Listener{control, fromOutside{outside}}, func() error { return nil })
+	return serveNode(newLog(cfg), cfg, []net.Listener{control, fromOutside{outside, outsideRoot()}}, func() error { return nil })
 }
 
 // fromOutside accepts only connections of processes that are not in the node.
-type fromOutside struct{ net.Listener }
+type fromOutside struct {
+	net.Listener
+	root uint32 // user id that the host's root has, seen from here
+}
 
 func (l fromOutside) Accept() (net.Conn, error) {
 	for {
 		c, err := l.Listener.Accept()
-		if err != nil || isOutside(c) {
+		if err != nil || isOutside(c, l.root) {
 			return c, err
 		}
 		c.Close()
 	}
 }
 
-// isOutside reports whether the other side is root, and has no number among the
-// node's processes.
-func isOutside(c net.Conn) bool {
+// outsideRoot is the host's root, seen from the node: itself, unless the engine
+// gives the node's users other ids on the host (userns-remap); then it has none
+// here, which the kernel has a number for.
+func outsideRoot() uint32 {
+	const usual = 65534
+	users, err := os.ReadFile("/proc/self/uid_map")
+	if f := strings.Fields(string(users)); err != nil || len(f) > 1 && f[0] == "0" && f[1] == "0" {
+		return 0
+	}
+	text, err := os.ReadFile("/proc/sys/kernel/overflowuid")
+	if err != nil {
+		return usual
+	}
+	id, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 32)
+	if err != nil {
+		return usual
+	}
+	return uint32(id)
+}
+
+// isOutside reports whether the other side is the host's root, and has no
+// number among the node's processes.
+func isOutside(c net.Conn, root uint32) bool {
 	u, ok := c.(*net.UnixConn)
 	if !ok {
 		return false
@@ -100,7 +125,7 @@ func isOutside(c net.Conn) bool {
 	var peer *unix.Ucred
 	var inner error
 	err = raw.Control(func(fd uintptr) { peer, inner = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
-	return err == nil && inner == nil && peer.Pid == 0 && peer.Uid == 0
+	return err == nil && inner == nil && peer.Pid == 0 && peer.Uid == root
 }
 
 // listenInside makes the socket that the driver reaches from inside of the
