@@ -26,6 +26,7 @@ import (
 	"croft/inventory"
 	"croft/languages"
 	"croft/languages/radl"
+	"croft/languages/tosca"
 	"croft/mapping"
 	"croft/rest"
 	"croft/rest/im"
@@ -133,7 +134,7 @@ func newBed(t *testing.T) *bed {
 		t.Fatal(err)
 	}
 	b.service = aggregate.New(aggregate.Config{
-		Inventory: func() *inventory.Snapshot { return snapshot }, Languages: languages.Set{rspec.Language{}, radl.Language{}},
+		Inventory: func() *inventory.Snapshot { return snapshot }, Languages: languages.Set{rspec.Language{}, radl.Language{}, tosca.Language{}},
 		Mapper: new(mapping.Optimizer), Store: b.store, Drivers: map[string]drivers.Driver{"simulated": loginDriver{driver}}, Entrances: &entrances{},
 		Leases: aggregate.Leases{Allocated: 10 * time.Minute, AllocatedMax: 2 * time.Hour, Provisioned: 24 * time.Hour, ProvisionedMax: 7 * 24 * time.Hour},
 		Clock:  time.Now, Random: rand.Reader, Log: log,
