@@ -45,7 +45,7 @@ bench-mapping:
 # of nodes take. On a machine that does nothing else.
 bench-links:
 	scripts/setup build test
-	$(GO) test -run '^$$' -bench BenchmarkLinks -benchtime 1x -timeout 10m ./drivers/wiring
+	$(GO) test -run '^$$' -bench BenchmarkLinks -benchtime 1x -timeout 20m ./drivers/wiring
 	$(GO) test -run '^$$' -bench BenchmarkRing -benchtime 1x -timeout 20m ./drivers/namespace
 
 lint: format-check

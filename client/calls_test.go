@@ -254,6 +254,9 @@ func TestUp(t *testing.T) {
 				"Allocate": answer("Allocate", func() any {
 					first := allocate[0]
 					allocate = allocate[1:]
+					if m := first.(map[string]any); m["output"] != "not now" {
+						m["output"] = "warning: not as elsewhere"
+					}
 					return first
 				}),
 				"Provision": answer("Provision", func() any { return test.provision }),
@@ -269,11 +272,14 @@ func TestUp(t *testing.T) {
 				"Describe":                 answer("Describe", func() any { return described("geni_ready") }),
 			})
 			var phases []client.Phase
+			var said string
 			d, err := a.client(t).Up(context.Background(), client.UpRequest{Slice: urn.MustParse("urn:publicid:IDN+example.org+slice+exp")},
-				func(p client.Progress) { phases = append(phases, p.Phase) })
+				func(p client.Progress) { phases, said = append(phases, p.Phase), said+p.Output })
 			switch {
 			case test.want == "" && err != nil:
 				t.Error(err)
+			case test.want == "" && said != "warning: not as elsewhere":
+				t.Errorf("the aggregate said %q", said)
 			case test.want == "" && (d.RSpec != "<rspec/>" || phases[len(phases)-1] != client.Done):
 				t.Errorf("got %+v after %v", d, phases)
 			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):

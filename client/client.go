@@ -79,6 +79,9 @@ type Described struct {
 	// Outputs are those of the slice's documents, of a Croft that was asked
 	// for them.
 	Outputs map[string]any `json:"croft_outputs,omitempty"`
+	// Output is what the aggregate says about a request that it took: a Croft
+	// tells what has no effect, or another one than elsewhere.
+	Output string `json:"output,omitempty"`
 }
 
 // User is somebody whose keys open the nodes.
@@ -153,6 +156,8 @@ func (c *Client) call(ctx context.Context, r *reader, params ...any) (any, error
 		}
 		return nil, e
 	}
+	// Some aggregates write other things than text there, of no use.
+	r.output, _ = reply["output"].(string)
 	return reply["value"], nil
 }
 
@@ -254,8 +259,11 @@ func (c *Client) AllocateWith(ctx context.Context, slice urn.URN, creds []Creden
 		return nil, err
 	}
 	d, err := r.described(value)
-	if d != nil && d.Slice.IsZero() {
-		d.Slice = slice
+	if d != nil {
+		d.Output = r.output
+		if d.Slice.IsZero() {
+			d.Slice = slice
+		}
 	}
 	return d, err
 }

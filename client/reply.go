@@ -21,6 +21,7 @@ const maxRSpec = 256 << 20
 type reader struct {
 	method string
 	err    error
+	output string // that came with a value
 }
 
 func (r *reader) fail(where, format string, args ...any) {

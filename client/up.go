@@ -28,6 +28,8 @@ type Progress struct {
 	Slivers []Sliver
 	// Done is how many of the slivers are through with the phase.
 	Done int
+	// Output is what the aggregate says about the request, once.
+	Output string
 }
 
 // UpRequest is what Up is to bring up.
@@ -76,7 +78,7 @@ func (c *Client) Up(ctx context.Context, u UpRequest, report func(Progress)) (*D
 	for i, s := range allocated.Slivers {
 		mine[i] = s.URN
 	}
-	report(Progress{Phase: Provisioning, Slivers: allocated.Slivers})
+	report(Progress{Phase: Provisioning, Slivers: allocated.Slivers, Output: allocated.Output})
 	provisioned, err := retry(ctx, func() (*Described, error) {
 		return c.Provision(ctx, mine, u.Credentials, ProvisionOptions{Users: u.Users, End: u.End})
 	})

@@ -199,6 +199,7 @@ provisioned. croft up does all steps at once.`,
 		if err != nil {
 			return err
 		}
+		a.writeRemarks(d.Output)
 		return a.writeDescribed(d, raw)
 	})
 	endFlag(c, &end)

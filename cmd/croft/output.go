@@ -22,6 +22,15 @@ func (a *app) warn(format string, args ...any) {
 	fmt.Fprintf(a.errs, "croft: warning: "+format+"\n", args...)
 }
 
+// writeRemarks tells what an aggregate says about a request that it took.
+func (a *app) writeRemarks(output string) {
+	for line := range strings.Lines(output) {
+		if line = strings.TrimSpace(line); line != "" {
+			fmt.Fprintf(a.errs, "croft: %s\n", line)
+		}
+	}
+}
+
 // writeSlivers lists slivers.
 func (a *app) writeSlivers(slivers []client.Sliver) error {
 	if a.json {

@@ -62,7 +62,13 @@ and fail if one of them failed (croft log tells why).`,
 		show := newProgress(a.errs)
 		d, err := s.Up(ctx, client.UpRequest{
 			Slice: slice, Credentials: creds, Request: request, Users: users, End: until, Inputs: inputs,
-		}, show.report)
+		}, func(p client.Progress) {
+			if p.Output != "" {
+				show.pause()
+				a.writeRemarks(p.Output)
+			}
+			show.report(p)
+		})
 		if err == nil && startup {
 			err = s.AwaitStartup(ctx, urnsOf(d.Slivers), creds, show.steps)
 		}
@@ -107,6 +113,13 @@ func newProgress(out io.Writer) *progress {
 		)
 	}
 	return p
+}
+
+// pause makes room for something else.
+func (p *progress) pause() {
+	if p.bar != nil {
+		_ = p.bar.Clear()
+	}
 }
 
 func (p *progress) report(r client.Progress) {

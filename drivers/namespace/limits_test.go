@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
@@ -72,6 +73,43 @@ func TestLimitsReached(t *testing.T) {
 				t.Errorf("notes after a restart: %q, %v", notes, err)
 			}
 		})
+	}
+}
+
+// TestLimitsReachedCores has two processes of a node want all of the processors.
+func TestLimitsReachedCores(t *testing.T) {
+	d := open(t, namespace.Config{Dir: t.TempDir(), Images: images(makeImage(t))})
+	defer d.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	n := drivers.Node{
+		Sliver: urn.URN{Authority: "x", Type: urn.Sliver, Name: "n"}, Slice: urn.URN{Authority: "x", Type: urn.Slice, Name: "s"},
+		Hostname: "n", Image: "small", Capacity: capacity.Amount{Cores: capacity.Core / 5},
+	}
+	if err := errors.Join(d.Make(ctx, n), d.Start(ctx, n.Sliver)); err != nil {
+		t.Fatal(err)
+	}
+	defer d.Remove(ctx, n.Sliver)
+	const script = `from=$(cut -d ' ' -f 1 /proc/uptime)
+for i in 1 2; do timeout 2 sh -c 'while :; do :; done' & done; wait
+times | tail -1
+to=$(cut -d ' ' -f 1 /proc/uptime); echo $from $to`
+	var out bytes.Buffer
+	if err := d.Exec(ctx, n.Sliver, drivers.Command{Args: []string{"/bin/sh", "-c", script}, Stdout: &out, Stderr: &out}); err != nil {
+		t.Fatalf("the node does not go on: %v %s", err, out.String())
+	}
+	var um, sm int
+	var us, ss, from, to float64
+	if _, err := fmt.Sscanf(out.String(), "%dm%fs %dm%fs\n%f %f", &um, &us, &sm, &ss, &from, &to); err != nil {
+		t.Fatalf("the node says %q: %v", out.String(), err)
+	}
+	used := float64(60*(um+sm)) + us + ss
+	// A fifth, and what a period of 100 ms makes of it at both ends.
+	if allowed := (to-from)/5 + 0.3; used > allowed {
+		t.Errorf("processes of a fifth of a core have used %.2f s in %.2f s, want at most %.2f", used, to-from, allowed)
+	}
+	if used == 0 {
+		t.Errorf("nothing has run: %s", out.String())
 	}
 }
 

@@ -130,11 +130,38 @@ func (f *figureBench) pair(out, in request.Shape) (*host, *host) {
 	return one, two
 }
 
-func (f *figureBench) row(what, want, got string, off, allowed float64, unit string) {
+// figure is a row of the table.
+type figure struct {
+	what, want, unit string
+	wanted, allowed  float64
+	measure          func() (float64, error)
+	show             string // a format
+	percent          bool   // off and allowed are parts of what is wanted
+}
+
+// check measures a figure, once more if it is off: on a machine that does
+// something else, too, a process may have waited; and one count of losses in a
+// hundred is outside of its interval of 99 %.
+func (f *figureBench) check(x figure) {
 	f.t.Helper()
-	fmt.Printf("| %s | %s | %s | %.2f %s | %.2f %s |\n", what, want, got, off, unit, allowed, unit)
-	if off > allowed {
-		f.t.Errorf("%s %s: %s, off by %.3f %s, allowed %.3f", what, want, got, off, unit, allowed)
+	for try := 0; ; try++ {
+		got, err := x.measure()
+		f.must(err)
+		off, unit := math.Abs(got-x.wanted), x.unit
+		if x.percent {
+			off, unit = 100*off/x.wanted, "%"
+		}
+		again := ""
+		if off > x.allowed && try == 0 {
+			again = " (measured again)"
+		}
+		fmt.Printf("| %s | %s | "+x.show+" | %.2f %s | %.2f %s%s |\n", x.what, x.want, got, off, unit, x.allowed, unit, again)
+		if again == "" {
+			if off > x.allowed {
+				f.t.Errorf("%s %s: "+x.show+", off by %.3f %s, allowed %.3f", x.what, x.want, got, off, unit, x.allowed)
+			}
+			return
+		}
 	}
 }
 
@@ -144,15 +171,13 @@ func (f *figureBench) rate(what string, s request.Shape) {
 	back := s
 	back.Capacity /= 2
 	one, two := f.pair(s, back)
-	type way = struct {
+	for _, way := range []struct {
 		from, to *host
 		shape    request.Shape
-	}
-	for _, way := range []way{{one, two, s}, {two, one, back}} {
-		got, err := way.from.stream(way.to, f.link, 6*time.Second)
-		f.must(err)
-		want := float64(way.shape.Capacity) / 1000
-		f.row(what, fmt.Sprintf("%g Mbit/s", want), fmt.Sprintf("%.2f Mbit/s", got), 100*math.Abs(got-want)/want, 2, "%")
+	}{{one, two, s}, {two, one, back}} {
+		mbits := float64(way.shape.Capacity) / 1000
+		f.check(figure{what: what, want: fmt.Sprintf("%g Mbit/s", mbits), wanted: mbits, allowed: 2, percent: true, show: "%.2f Mbit/s",
+			measure: func() (float64, error) { return way.from.stream(way.to, f.link, 6*time.Second) }})
 	}
 }
 
@@ -160,13 +185,22 @@ func (f *figureBench) rate(what string, s request.Shape) {
 func (f *figureBench) unshaped() {
 	f.t.Helper()
 	one, two := f.pair(request.Shape{}, request.Shape{})
-	times, err := one.pings(two, f.link, 200, 10*time.Millisecond)
+	var err error
+	f.roundTrip, err = f.ping(one, two, 10*time.Millisecond)
 	f.must(err)
-	slices.Sort(times)
 	delays, err := one.probes(two, f.link, 200, 10*time.Millisecond)
 	f.must(err)
-	f.roundTrip = times[len(times)/2]
 	fmt.Printf("| no shape | | round trip by ping %.3f ms, one way %.3f ms | | |\n", f.roundTrip, delays[len(delays)/2])
+}
+
+// ping is the median of 200 round trips.
+func (f *figureBench) ping(from, to *host, every time.Duration) (float64, error) {
+	times, err := from.pings(to, f.link, 200, every)
+	if err != nil {
+		return 0, err
+	}
+	slices.Sort(times)
+	return times[len(times)/2], nil
 }
 
 // latency measures each way by the kernel's own times, and by ping how much
@@ -174,75 +208,80 @@ func (f *figureBench) unshaped() {
 // from 100 ms on ping prints whole milliseconds.
 func (f *figureBench) latency(ms float64) {
 	f.t.Helper()
-	const count, allowed = 200, 0.3
+	const every = 20 * time.Millisecond
+	row := figure{what: "latency, ping", want: fmt.Sprintf("%g ms", ms), wanted: ms, unit: "ms", allowed: 0.3, show: "%.3f ms (median of 200)"}
 	s := request.Shape{LatencyMs: ms}
 	one, two := f.pair(s, request.Shape{})
-	times, err := one.pings(two, f.link, count, 20*time.Millisecond)
-	f.must(err)
-	slices.Sort(times)
-	median := times[len(times)/2] - f.roundTrip
-	f.row("latency, ping", fmt.Sprintf("%g ms", ms), fmt.Sprintf("%.2f ms (median of %d)", median, len(times)), math.Abs(median-ms), allowed, "ms")
+	row.measure = func() (float64, error) {
+		median, err := f.ping(one, two, every)
+		return median - f.roundTrip, err
+	}
+	f.check(row)
+	row.what = "latency, one way"
 	one, two = f.pair(s, s)
 	for _, way := range [][2]*host{{one, two}, {two, one}} {
-		delays, err := way[0].probes(way[1], f.link, count, 20*time.Millisecond)
-		f.must(err)
-		median := delays[len(delays)/2]
-		f.row("latency, one way", fmt.Sprintf("%g ms", ms), fmt.Sprintf("%.3f ms (median of %d)", median, len(delays)), math.Abs(median-ms), allowed, "ms")
+		row.measure = func() (float64, error) {
+			delays, err := way[0].probes(way[1], f.link, 200, every)
+			if err != nil {
+				return 0, err
+			}
+			return delays[len(delays)/2], nil
+		}
+		f.check(row)
 	}
 }
 
 func (f *figureBench) jitter(latency, ms float64) {
 	f.t.Helper()
 	const count = 1000
-	allowed := max(0.3, ms/10)
 	every := time.Duration(4 * ms * float64(time.Millisecond)) // none catches up with another
 	one, two := f.pair(request.Shape{LatencyMs: latency, JitterMs: ms}, request.Shape{})
-	times, err := one.pings(two, f.link, count, every)
-	f.must(err)
-	slices.Sort(times)
-	delays, err := one.probes(two, f.link, count, every)
-	f.must(err)
 	for _, by := range []struct {
 		what   string
-		delays []float64
-	}{{"ping", times}, {"one way", delays}} {
-		got := deviation(by.delays)
-		f.row(fmt.Sprintf("jitter at %g ms, %s", latency, by.what), fmt.Sprintf("%g ms", ms), fmt.Sprintf("%.3f ms", got), math.Abs(got-ms), allowed, "ms")
+		delays func(*host, int, int, time.Duration) ([]float64, error)
+	}{
+		{"ping", func(to *host, link, count int, every time.Duration) ([]float64, error) {
+			return one.pings(to, link, count, every)
+		}},
+		{"one way", one.probes},
+	} {
+		f.check(figure{what: fmt.Sprintf("jitter at %g ms, %s", latency, by.what), want: fmt.Sprintf("%g ms", ms), wanted: ms, unit: "ms",
+			allowed: max(0.3, ms/10), show: "%.3f ms",
+			measure: func() (float64, error) {
+				delays, err := by.delays(two, f.link, count, every)
+				if err != nil {
+					return 0, err
+				}
+				slices.Sort(delays)
+				return deviation(delays), nil
+			}})
 	}
 }
 
-// loss counts what is lost. One count in a hundred is outside of the interval
-// of 99 %: it is done again then, once.
 func (f *figureBench) loss(percent float64) {
 	f.t.Helper()
 	const count = 120_000
 	one, two := f.pair(request.Shape{Loss: percent}, request.Shape{})
 	p := percent / 100
 	interval := 2.576 * math.Sqrt(count*p*(1-p)) / count * 100
-	allowed := min(interval, percent/10)
-	what := fmt.Sprintf("loss of %d packets", count)
-	got := f.lost(one, two, count)
-	if off := math.Abs(got - percent); off > allowed {
-		fmt.Printf("| %s | %g %% | %.3f %% | %.2f points | %.2f points: again |\n", what, percent, got, off, allowed)
-		got = f.lost(one, two, count)
-	}
-	f.row(what, fmt.Sprintf("%g %%", percent), fmt.Sprintf("%.3f %%", got), math.Abs(got-percent), allowed, "points")
+	f.check(figure{what: fmt.Sprintf("loss of %d packets", count), want: fmt.Sprintf("%g %%", percent), wanted: percent, unit: "points",
+		allowed: min(interval, percent/10), show: "%.3f %%",
+		measure: func() (float64, error) { return f.lost(one, two, count) }})
 }
 
 // lost is how much of so many datagrams is lost, in percent.
-func (f *figureBench) lost(from, to *host, count int) float64 {
-	f.t.Helper()
+func (f *figureBench) lost(from, to *host, count int) (float64, error) {
 	_, before, _, err := to.received()
-	f.must(err)
-	f.must(from.send(address(f.link, to.number()).Addr().String(), count))
+	if err == nil {
+		err = from.send(address(f.link, to.number()).Addr().String(), count)
+	}
 	var after int64
-	for last := int64(-1); after != last; { // until nothing comes any more
+	for last := int64(-1); err == nil && after != last; { // until nothing comes any more
 		last = after
 		time.Sleep(200 * time.Millisecond)
 		_, after, _, err = to.received()
-		f.must(err)
 	}
-	return 100 * (1 - float64(after-before)/float64(count))
+	return 100 * (1 - float64(after-before)/float64(count)), err
 }
 
 // send sends datagrams from a host, not faster than they can be told apart.
