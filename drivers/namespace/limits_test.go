@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os/exec"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -90,17 +92,17 @@ func TestLimitsReachedCores(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Remove(ctx, n.Sliver)
-	const script = `from=$(cut -d ' ' -f 1 /proc/uptime)
-for i in 1 2; do timeout 2 sh -c 'while :; do :; done' & done; wait
-times | tail -1
-to=$(cut -d ' ' -f 1 /proc/uptime); echo $from $to`
+	// The image has a shell and little else.
+	const script = `for i in 1 2; do while :; do :; done & p="$p $!"; done
+read from rest </proc/uptime; sleep 2; read to rest </proc/uptime
+kill $p; wait $p; times >/var/tmp/times; { read own; read children; } </var/tmp/times; echo $children $from $to`
 	var out bytes.Buffer
-	if err := d.Exec(ctx, n.Sliver, drivers.Command{Args: []string{"/bin/sh", "-c", script}, Stdout: &out, Stderr: &out}); err != nil {
+	if err := d.Exec(ctx, n.Sliver, drivers.Command{Args: []string{"/bin/sh", "-c", script}, Stdout: &out}); err != nil {
 		t.Fatalf("the node does not go on: %v %s", err, out.String())
 	}
 	var um, sm int
 	var us, ss, from, to float64
-	if _, err := fmt.Sscanf(out.String(), "%dm%fs %dm%fs\n%f %f", &um, &us, &sm, &ss, &from, &to); err != nil {
+	if _, err := fmt.Sscanf(out.String(), "%dm%fs %dm%fs %f %f", &um, &us, &sm, &ss, &from, &to); err != nil {
 		t.Fatalf("the node says %q: %v", out.String(), err)
 	}
 	used := float64(60*(um+sm)) + us + ss
@@ -110,6 +112,57 @@ to=$(cut -d ' ' -f 1 /proc/uptime); echo $from $to`
 	}
 	if used == 0 {
 		t.Errorf("nothing has run: %s", out.String())
+	}
+}
+
+// TestFullOfProcesses asks much at once of a node that has no process left. Its
+// init must need none itself.
+func TestFullOfProcesses(t *testing.T) {
+	d := open(t, namespace.Config{Dir: t.TempDir(), Processes: 40, Images: images(makeImage(t))})
+	defer d.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	n := drivers.Node{
+		Sliver: urn.URN{Authority: "x", Type: urn.Sliver, Name: "n"}, Slice: urn.URN{Authority: "x", Type: urn.Slice, Name: "s"},
+		Hostname: "n", Image: "small",
+	}
+	if err := errors.Join(d.Make(ctx, n), d.Start(ctx, n.Sliver)); err != nil {
+		t.Fatal(err)
+	}
+	defer d.Remove(ctx, n.Sliver)
+	run := func(script string) (string, error) {
+		var out bytes.Buffer
+		err := d.Exec(ctx, n.Sliver, drivers.Command{Args: []string{"/bin/sh", "-c", script}, Stdout: &out, Stderr: &out})
+		return out.String(), err
+	}
+	// The shell ends at the first that it cannot start; those before stay.
+	if _, err := run("i=0; while [ $i -lt 60 ]; do i=$((i+1)); sleep 3 & done"); err == nil {
+		t.Error("the node has more processes than it may have")
+	}
+	var refused atomic.Int32
+	var all sync.WaitGroup
+	for range 40 {
+		all.Go(func() {
+			for range 5 {
+				if _, err := run("true"); err != nil {
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if refused.Load() == 0 {
+		t.Error("the node has never been full")
+	}
+	for { // until the first processes have ended
+		out, err := run("echo ok")
+		if err == nil && out == "ok\n" {
+			break
+		}
+		if n, _ := d.List(ctx); ctx.Err() != nil || len(n) != 1 || !n[0].Running {
+			t.Fatalf("the node does not go on: %q, %v", out, err)
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
 }
 

@@ -24,6 +24,8 @@ type streams struct{ in, out, err *os.File }
 
 // start runs the command with pipes.
 func (c command) start(procs *processes) (*process, streams, error) {
+	procs.begin.Lock()
+	defer procs.begin.Unlock()
 	var near streams
 	var far []*os.File
 	closeAll := func(files ...*os.File) {
@@ -62,6 +64,8 @@ func (c command) start(procs *processes) (*process, streams, error) {
 
 // startOn runs the command on a terminal.
 func (c command) startOn(procs *processes, tty *os.File) (*process, error) {
+	procs.begin.Lock()
+	defer procs.begin.Unlock()
 	return c.launch(procs, []*os.File{tty, tty, tty}, true)
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"sync"
 	"syscall"
@@ -14,11 +15,38 @@ import (
 // processes starts and reaps the node's processes. As process 1, the node's
 // init is the parent of every orphan, so one place waits for all of them.
 type processes struct {
+	// begin is held while a program's files are opened and it is started, one
+	// at a time: each system call may take a thread, and the node may have none
+	// left.
+	begin sync.Mutex
+
 	mu      sync.Mutex // held from fork to entry into waiting
 	waiting map[int]chan<- syscall.WaitStatus
 }
 
+// spareThreads is how many threads the init has ready. What it does is waited
+// for by the runtime, but for short calls, and one program is started at a time.
+const spareThreads = 8
+
+// spareSome makes threads, which the runtime keeps for later: when the node has
+// as many processes as it may have, there is no way to get one, and a program in
+// Go that needs one ends, here with all of the node.
+func spareSome() {
+	var made, freed sync.WaitGroup
+	made.Add(spareThreads)
+	for range spareThreads {
+		freed.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			made.Done()
+			made.Wait()
+		})
+	}
+	freed.Wait()
+}
+
 func newProcesses() *processes {
+	spareSome()
 	p := &processes{waiting: map[int]chan<- syscall.WaitStatus{}}
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, unix.SIGCHLD)

@@ -263,7 +263,9 @@ func (s *server) serveExec(nc ssh.NewChannel) {
 		nc.Reject(ssh.ConnectionFailed, "no command")
 		return
 	}
+	s.procs.begin.Lock()
 	user, groups, err := lookUp(want.User)
+	s.procs.begin.Unlock()
 	if err != nil {
 		nc.Reject(ssh.ConnectionFailed, err.Error())
 		return
