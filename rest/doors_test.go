@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -32,6 +33,7 @@ import (
 	"croft/rest"
 	"croft/rest/camp"
 	"croft/rest/im"
+	"croft/rest/resttest"
 	"croft/rest/zoe"
 	"croft/rspec"
 	"croft/slivers"
@@ -49,6 +51,31 @@ hosts:
   - {name: host1, sliver_types: [simulated], cores: 60, memory: 64GiB, disk: 90GiB, shared: true}
 `
 
+func TestMain(m *testing.M) {
+	resttest.Decode()
+	os.Exit(m.Run())
+}
+
+// Every face gives anybody the description of its API.
+func TestOpenAPI(t *testing.T) {
+	h := newHouse(t, nil)
+	for _, face := range []string{"im", "zoe", "camp"} {
+		r, err := h.server.Client().Get(h.server.URL + "/" + face + "/openapi.json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var document struct {
+			Paths   map[string]any
+			Servers []struct{ URL string }
+		}
+		err = json.NewDecoder(r.Body).Decode(&document)
+		r.Body.Close()
+		if err != nil || r.StatusCode != http.StatusOK || len(document.Paths) < 10 || document.Servers[0].URL != "/"+face {
+			t.Errorf("%s: %s, %v, %d paths", face, r.Status, err, len(document.Paths))
+		}
+	}
+}
+
 // noWayIn is for nodes that nobody logs in to.
 type noWayIn struct{}
 
@@ -63,6 +90,7 @@ type house struct {
 	service    *aggregate.Service
 	executions *zoe.Face
 	server     *httptest.Server
+	client     *http.Client
 	records    string
 	clock      *clock
 }
@@ -133,6 +161,14 @@ func newHouse(t *testing.T, c *clock) *house {
 		Log:   log, Clock: now, BodyBytes: 1 << 20, Concurrent: 8,
 	}))
 	t.Cleanup(h.server.Close)
+	h.client = &http.Client{Transport: http.DefaultTransport}
+	for prefix, describe := range map[string]func() ([]byte, error){"/im": im.OpenAPI, "/zoe": zoe.OpenAPI, "/camp": camp.OpenAPI} {
+		description, err := describe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.client.Transport = resttest.New(t, description, prefix, h.client.Transport)
+	}
 	return h
 }
 
@@ -151,7 +187,7 @@ func (h *house) call(who, method, at, body string, headers ...string) (int, []by
 		name, value, _ := strings.Cut(s, ": ")
 		r.Header.Set(name, value)
 	}
-	got, err := http.DefaultClient.Do(r)
+	got, err := h.client.Do(r)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -381,7 +417,11 @@ func listCAMP(h *house, who string) map[string]thing {
 			Components []link                 `json:"applicationComponents"`
 			Template   link                   `json:"assemblyTemplate"`
 		}
-		h.must(who, http.MethodGet, l.Href, "", &a)
+		if status, text := h.call(who, http.MethodGet, l.Href, ""); status != http.StatusNotFound { // it may have gone meanwhile
+			if err := json.Unmarshal(text, &a); err != nil || status != http.StatusOK {
+				h.Fatalf("%s of %s: %d %s", l.Href, who, status, text)
+			}
+		}
 		if a.Slice == "" {
 			continue // on its way out
 		}

@@ -79,7 +79,7 @@ func (a *app) rootCommand() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add(testbed, a.initCommand(), serveCommand(a), a.memberCommand(), a.sliceCommand(), a.inventoryCommand(), a.imageCommand(), a.accountCommand(), a.adminCommand())
+	add(testbed, a.initCommand(), serveCommand(a), a.memberCommand(), a.sliceCommand(), a.inventoryCommand(), a.imageCommand(), a.accountCommand(), a.openapiCommand(), a.adminCommand())
 	add(experiments,
 		a.validateCommand(), a.translateCommand(), a.mapCommand(), a.toscaCommand(),
 		a.versionCommand(), a.listCommand(), a.probeCommand(),

@@ -99,6 +99,15 @@ func (f *Face) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.json(w, r, http.StatusOK, []map[string]string{{"version": "1.1", "href": f.url(r, "platform"), "targetName": "v1.1"}})
 		return
 	}
+	if path == "openapi.json" && r.Method == http.MethodGet {
+		text, err := OpenAPI()
+		if err != nil {
+			f.fail(w, r, err)
+			return
+		}
+		rest.ServeOpenAPI(w, text)
+		return
+	}
 	id, err := f.Accounts.FromHeader(r)
 	if err != nil {
 		f.fail(w, r, err)

@@ -12,11 +12,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
 
 	"croft/aggregate"
 	"croft/drivers"
@@ -28,6 +31,7 @@ import (
 	"croft/mapping"
 	"croft/rest"
 	"croft/rest/camp"
+	"croft/rest/resttest"
 	"croft/slivers"
 	"croft/slivers/sqlite"
 	"croft/urn"
@@ -83,6 +87,7 @@ func (noEntrances) Close(urn.URN) {}
 type bed struct {
 	*testing.T
 	server  *httptest.Server
+	client  *http.Client
 	service *aggregate.Service
 	driver  *simulated.Driver
 	hosts   []string
@@ -139,7 +144,39 @@ func newBed(t *testing.T) *bed {
 	}
 	b.server = httptest.NewTLSServer(rest.Handler(rest.Config{Faces: map[string]http.Handler{"/camp": face}, Log: log, Clock: time.Now, BodyBytes: 1 << 20, Concurrent: 8}))
 	t.Cleanup(b.server.Close)
+	description, err := camp.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	checker := resttest.New(t, description, "/camp", b.server.Client().Transport)
+	checker.Also = func(r *http.Request, status int, body []byte) error {
+		return whole(checker.Document, r, status, body)
+	}
+	b.client = &http.Client{Transport: checker}
 	return b
+}
+
+func TestMain(m *testing.M) {
+	resttest.Decode()
+	os.Exit(m.Run())
+}
+
+// whole checks that what was not asked for in part has all that its type
+// requires.
+func whole(description *openapi3.T, r *http.Request, status int, body []byte) error {
+	var object map[string]any
+	if status/100 != 2 || r.URL.Query().Has("SelectAttr") || json.Unmarshal(body, &object) != nil || object["type"] == nil {
+		return nil
+	}
+	name := strings.ReplaceAll(fmt.Sprint(object["type"]), ":", ".")
+	if name == "types" {
+		name = strings.Trim(r.URL.Path, "/")
+	}
+	schema := description.Components.Schemas[name]
+	if schema == nil {
+		return fmt.Errorf("there is no schema of the type %s", name)
+	}
+	return schema.Value.VisitJSON(object)
 }
 
 // answer is what came back.
@@ -168,7 +205,7 @@ func (b *bed) as(who, method, path, body string, headers ...string) answer {
 		name, value, _ := strings.Cut(h, ": ")
 		r.Header.Set(name, value)
 	}
-	got, err := b.server.Client().Do(r)
+	got, err := b.client.Do(r)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -30,6 +30,7 @@ import (
 	"croft/mapping"
 	"croft/rest"
 	"croft/rest/im"
+	"croft/rest/resttest"
 	"croft/rspec"
 	"croft/slivers"
 	"croft/slivers/sqlite"
@@ -58,6 +59,11 @@ hosts:
     disk: 400GiB
     shared: true
 `
+
+func TestMain(m *testing.M) {
+	resttest.Decode()
+	os.Exit(m.Run())
+}
 
 // The secrets that may never be seen again.
 const (
@@ -113,6 +119,7 @@ type bed struct {
 	service *aggregate.Service
 	store   slivers.Store
 	server  *httptest.Server
+	client  *http.Client
 	dir     string
 	log     buffer
 }
@@ -164,6 +171,11 @@ func newBed(t *testing.T) *bed {
 		Faces: map[string]http.Handler{"/im": face}, Log: log, Clock: time.Now, BodyBytes: 100 << 10, Concurrent: 8,
 	}))
 	t.Cleanup(b.server.Close)
+	description, err := im.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.client = &http.Client{Transport: resttest.New(t, description, "/im", http.DefaultTransport)}
 	return b
 }
 
@@ -191,7 +203,7 @@ func (b *bed) call(method, path, body string, set ...func(*http.Request)) answer
 	for _, s := range set {
 		s(r)
 	}
-	got, err := http.DefaultClient.Do(r)
+	got, err := b.client.Do(r)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -60,6 +60,14 @@ type Face struct {
 // New makes a face.
 func New(c Config) *Face {
 	f := &Face{Config: c, mux: http.NewServeMux()}
+	f.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
+		text, err := OpenAPI()
+		if err != nil {
+			f.fail(w, r, err)
+			return
+		}
+		rest.ServeOpenAPI(w, text)
+	})
 	f.mux.HandleFunc("GET /version", func(w http.ResponseWriter, r *http.Request) {
 		f.reply(w, r, plain, "version", Version)
 	})

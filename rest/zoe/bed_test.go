@@ -27,6 +27,7 @@ import (
 	"croft/languages/zapp"
 	"croft/mapping"
 	"croft/rest"
+	"croft/rest/resttest"
 	"croft/rest/zoe"
 	"croft/slivers"
 	"croft/slivers/sqlite"
@@ -75,6 +76,7 @@ func (c *testClock) Advance(d time.Duration) {
 type bed struct {
 	*testing.T
 	server  *httptest.Server
+	client  *http.Client
 	service *aggregate.Service
 	clock   *testClock
 	records *rest.Records
@@ -130,6 +132,11 @@ func newBed(t *testing.T, bySize bool) *bed {
 	b.restart()
 	b.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { b.handler.ServeHTTP(w, r) }))
 	t.Cleanup(b.server.Close)
+	description, err := zoe.OpenAPI()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.client = &http.Client{Transport: resttest.New(t, description, "/zoe", b.server.Client().Transport)}
 	return b
 }
 
@@ -167,7 +174,7 @@ func (b *bed) as(who, method, path, body string, headers ...string) answer {
 		name, value, _ := strings.Cut(h, ": ")
 		r.Header.Set(name, value)
 	}
-	got, err := b.server.Client().Do(r)
+	got, err := b.client.Do(r)
 	if err != nil {
 		b.Fatal(err)
 	}

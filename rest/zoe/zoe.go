@@ -89,6 +89,14 @@ func New(c Config) (*Face, error) {
 	}
 	c.Service.WhenEnding(f.keepLogs)
 	f.mux.HandleFunc("GET "+base+"/info", func(w http.ResponseWriter, _ *http.Request) { f.info(w) })
+	f.mux.HandleFunc("GET /openapi.json", func(w http.ResponseWriter, r *http.Request) {
+		text, err := OpenAPI()
+		if err != nil {
+			f.fail(w, r, err)
+			return
+		}
+		rest.ServeOpenAPI(w, text)
+	})
 	for pattern, do := range map[string]func(*call) error{
 		"GET /login":                    (*call).login,
 		"POST /zapp_validate":           (*call).validate,
