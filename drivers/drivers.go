@@ -125,10 +125,9 @@ func GivesRoot(ctx context.Context, d Driver, sliver urn.URN) (bool, error) {
 	return true, nil
 }
 
-// NodesFirst is for drivers whose links lead nowhere but to their own nodes, and
-// come apart by themselves when those end: of a slice that ends, nodes are
-// removed before links. With other drivers, a machine might be given to others
-// while it is still on a link.
+// NodesFirst is for drivers whose nodes take their ends of links with them: of a
+// slice that ends, nodes are removed before links, which is quicker. With other
+// drivers, a machine might be given to others while it is still on a link.
 type NodesFirst interface {
 	NodesFirst() bool
 }

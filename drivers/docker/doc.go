@@ -5,8 +5,8 @@
 //
 // A node is a container of an image that the inventory names. The image's own
 // entry point is not run: process 1 is this very binary (see Init), which
-// makes the accounts, serves logins by SSH on port 22, and runs the driver's
-// commands, whether the image has an SSH server or not. It comes into the
+// makes the accounts, serves logins by SSH on port 22, by the image's own sshd
+// where it has one that works, and runs the driver's commands. It comes into the
 // container by a read-only volume, one for each Docker host, that all nodes
 // share; no directory of the host is mounted.
 //
@@ -30,5 +30,7 @@
 // client is gone, so that the next manager has to wait for it. A manager that
 // finds the directory empty takes over all nodes, but not their links.
 //
-// Containers outlive the manager. A new Driver finds them again.
+// Relays of links are in a cgroup of their own on this machine, which has the
+// processor before others; what containers do does not hold them up, and they
+// outlive the manager as the containers do. A new Driver finds them again.
 package docker

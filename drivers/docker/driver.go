@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"croft/drivers"
+	"croft/drivers/internal/cgroup"
 	"croft/drivers/internal/nodecheck"
 	"croft/drivers/internal/nodeinit"
 	"croft/drivers/internal/program"
@@ -82,6 +83,7 @@ type Driver struct {
 	hosts   []*host
 	program *program.Program
 	wires   *wiring.Share
+	cgroups cgroup.Hierarchies
 
 	mu         sync.Mutex
 	where      map[urn.URN]*host // where nodes were found last
@@ -154,14 +156,21 @@ func (d *Driver) open() error {
 			return fmt.Errorf("state directory: %w", err)
 		}
 	}
+	if d.cgroups, err = cgroup.Find(); err != nil {
+		return err
+	}
+	settle := func(pid int) error { return d.cgroups.Settle(d.relays(), pid) }
 	if d.cfg.Wires != nil {
-		d.wires, err = d.cfg.Wires.Join(d.Name(), d.lookup, nil)
+		d.wires, err = d.cfg.Wires.Join(d.Name(), d.lookup, settle)
 	} else {
-		d.wires, err = wiring.OpenShare(d.Name(), wiring.Config{Dir: d.cfg.Dir, Nodes: d.lookup, Executable: d.cfg.Executable, Logger: d.log})
+		d.wires, err = wiring.OpenShare(d.Name(), wiring.Config{
+			Dir: d.cfg.Dir, Nodes: d.lookup, Executable: d.cfg.Executable, Settle: settle, Logger: d.log,
+		})
 	}
 	if err != nil {
 		return err
 	}
+	d.tidy()
 	var all sync.WaitGroup
 	for _, h := range d.hosts {
 		all.Go(func() {
@@ -189,6 +198,22 @@ func (d *Driver) Close() error {
 		errs = append(errs, d.program.File.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// relays is the cgroup of the processes that carry the nodes' links.
+func (d *Driver) relays() string {
+	sum := sha256.Sum256([]byte(d.cfg.Dir))
+	return "croft-" + hex.EncodeToString(sum[:4]) + "-relays"
+}
+
+// tidy removes the relays' cgroup when there are no links.
+func (d *Driver) tidy() {
+	if len(d.wires.Links()) > 0 {
+		return
+	}
+	if err := d.cgroups.RemoveAll(d.relays()); err != nil {
+		d.log.Debug("remove the relays' cgroup", "err", err)
+	}
 }
 
 // Name implements drivers.Driver.
@@ -325,7 +350,11 @@ func (d *Driver) Remove(ctx context.Context, sliver urn.URN) error {
 	ctx, cancel := brief(ctx)
 	defer cancel()
 	if d.wires.Has(sliver) {
-		return d.wires.Disconnect(sliver)
+		if err := d.wires.Disconnect(sliver); err != nil {
+			return err
+		}
+		d.tidy()
+		return nil
 	}
 	n, err := d.find(ctx, sliver)
 	switch {

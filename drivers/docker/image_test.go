@@ -126,7 +126,7 @@ func (a *archive) base() error {
 		name, content string
 		mode          int64
 	}{
-		{"/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\nservice:x:999:999::/:/bin/false\n", 0o644},
+		{"/etc/passwd", "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\nservice:x:999:999::/:/bin/false\nsshd:x:101:65534::/run/sshd:/usr/sbin/nologin\n", 0o644},
 		{"/etc/group", "root:x:0:\nshadow:x:42:\nservice:x:999:\nnogroup:x:65534:\n", 0o644},
 		{"/etc/shadow", "root:*:19000:0:99999:7:::\n", 0o640},
 		{"/etc/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files\n", 0o644},

@@ -79,6 +79,9 @@ func (d *Driver) divide(l drivers.Link) ([]wiring.Part, error) {
 	return wiring.Divide(l, at)
 }
 
+// NodesFirst implements drivers.NodesFirst.
+func (d *Driver) NodesFirst() bool { return true }
+
 // lookup tells the switch of nodes that it may connect. It is also called while
 // a host is taken over.
 func (d *Driver) lookup(sliver urn.URN) (drivers.Node, bool) {

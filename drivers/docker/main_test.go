@@ -3,6 +3,7 @@ package docker_test
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -279,7 +280,7 @@ func TestSmallImage(t *testing.T) {
 	for _, part := range []string{"life cycle", "several users", "steps", "interface without a link"} {
 		driverstest.RunPart(t, part, func(t *testing.T) driverstest.Subject { return subject(t, smallImage) })
 	}
-	for _, part := range []string{"commands", "manager restarts", "link"} {
+	for _, part := range []string{"commands", "sessions", "manager restarts", "link"} {
 		driverstest.RunLong(t, part, func(t *testing.T) driverstest.Subject { return subject(t, smallImage) })
 	}
 }
@@ -322,5 +323,11 @@ func (e *engine) traces(t *testing.T, dir string) []string {
 		}
 		return nil // what goes away meanwhile is gone
 	}))
+	sum := sha256.Sum256([]byte(dir))
+	groups, err := filepath.Glob(fmt.Sprintf("/sys/fs/cgroup/*/croft-%x*", sum[:4]))
+	must(err)
+	for _, g := range groups {
+		out = append(out, "cgroup "+g)
+	}
 	return out
 }

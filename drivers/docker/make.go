@@ -170,7 +170,7 @@ func (d *Driver) createNode(ctx context.Context, h *host, want drivers.Node, img
 	}()
 	init := nodeinit.Config{
 		Sliver: want.Sliver.String(), Hostname: want.Hostname, HostKey: pem.EncodeToMemory(block),
-		Libraries: d.program.Libraries, Environment: img.env,
+		Libraries: d.program.Libraries, Environment: img.env, OpenSSH: true,
 	}
 	if err := h.write(ctx, id, nodeinit.ContainerConfig, init); err != nil {
 		return err

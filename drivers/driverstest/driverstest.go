@@ -87,6 +87,7 @@ var parts = []struct {
 	{"several users", testUsers, true},
 	{"users of a stopped node", testUsersOfStopped, true},
 	{"files", testFiles, true},
+	{"sessions", testSessions, true},
 	{"steps", testSteps, true},
 	{"link", testLink, false},
 	{"link holds over restarts", testLinkRestart, false},

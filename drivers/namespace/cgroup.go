@@ -11,12 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"croft/capacity"
+	"croft/drivers/internal/cgroup"
 )
 
 // cgroups holds the nodes to their capacity, by whichever version of cgroups
@@ -24,57 +23,24 @@ import (
 // driver's, so that it is no part of the manager's own group (a service
 // manager that stops the manager would end it otherwise).
 type cgroups struct {
+	cgroup.Hierarchies
 	name      string // of the driver's group
-	dirs      []string
-	byName    map[string]string // controller → mount point
-	unified   string            // mount point of version 2, ""
 	processes int
 	log       *slog.Logger
 }
 
 func openCgroups(stateDir string, processes int, log *slog.Logger) (*cgroups, error) {
-	sum := sha256.Sum256([]byte(stateDir))
-	c := &cgroups{name: "croft-" + hex.EncodeToString(sum[:4]), byName: map[string]string{}, processes: processes, log: log}
-	data, err := os.ReadFile("/proc/self/mountinfo")
+	h, err := cgroup.Find()
 	if err != nil {
-		return nil, fmt.Errorf("look for cgroups: %w", err)
+		return nil, err
 	}
-	c.read(string(data))
-	return c, nil
-}
-
-// read takes the hierarchies from a mountinfo file, proc_pid_mountinfo(5).
-func (c *cgroups) read(mountinfo string) {
-	for line := range strings.Lines(mountinfo) {
-		before, after, ok := strings.Cut(strings.TrimSpace(line), " - ")
-		f, g := strings.Fields(before), strings.Fields(after)
-		if !ok || len(f) < 5 || len(g) < 3 {
-			continue
-		}
-		at := f[4]
-		switch g[0] {
-		case "cgroup2":
-			if c.unified == "" {
-				c.unified = at
-				c.dirs = append(c.dirs, at)
-			}
-		case "cgroup":
-			for o := range strings.SplitSeq(g[2], ",") {
-				wanted := o == "memory" || o == "cpu" || o == "pids" || o == "name=systemd"
-				if wanted && c.byName[o] == "" {
-					c.byName[o] = at
-					if !slices.Contains(c.dirs, at) {
-						c.dirs = append(c.dirs, at)
-					}
-				}
-			}
-		}
-	}
+	sum := sha256.Sum256([]byte(stateDir))
+	return &cgroups{Hierarchies: h, name: "croft-" + hex.EncodeToString(sum[:4]), processes: processes, log: log}, nil
 }
 
 func (c *cgroups) groups(slot int) []string {
 	var out []string
-	for _, d := range c.dirs {
+	for _, d := range c.Dirs {
 		out = append(out, filepath.Join(d, c.name, strconv.Itoa(slot)))
 	}
 	return out
@@ -130,8 +96,8 @@ func (c *cgroups) prepare(slot int, a capacity.Amount) (g *group, missing []stri
 			return nil, nil, fmt.Errorf("make cgroup: %w", err)
 		}
 	}
-	if c.unified != "" {
-		for _, dir := range []string{c.unified, filepath.Join(c.unified, c.name)} {
+	if c.Unified != "" {
+		for _, dir := range []string{c.Unified, filepath.Join(c.Unified, c.name)} {
 			for _, controller := range []string{"+memory", "+cpu", "+pids"} {
 				os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte(controller), 0)
 			}
@@ -165,7 +131,7 @@ func (c *cgroups) limitCores(slot int, cores capacity.Cores) bool {
 // v1 is the group of a slot in the hierarchy of a controller, "" if there is
 // none of version 1.
 func (c *cgroups) v1(controller string, slot int) string {
-	if at := c.byName[controller]; at != "" {
+	if at := c.ByName[controller]; at != "" {
 		return filepath.Join(at, c.name, strconv.Itoa(slot))
 	}
 	return ""
@@ -173,10 +139,10 @@ func (c *cgroups) v1(controller string, slot int) string {
 
 // v2 is the group of a slot in the hierarchy of version 2, "" if there is none.
 func (c *cgroups) v2(slot int) string {
-	if c.unified == "" {
+	if c.Unified == "" {
 		return ""
 	}
-	return filepath.Join(c.unified, c.name, strconv.Itoa(slot))
+	return filepath.Join(c.Unified, c.name, strconv.Itoa(slot))
 }
 
 // set reports whether a group, if there is one, could be given a value.
@@ -195,65 +161,30 @@ func (c *cgroups) set(dir, file, value string) bool {
 func (c *cgroups) remove(slot int) error {
 	var errs []error
 	for _, g := range c.groups(slot) {
-		if err := removeGroup(g); err != nil {
+		if err := cgroup.Remove(g); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// relayGroup is the group, in a hierarchy, of processes that carry the nodes'
-// links. It is beside the nodes' groups: their work does not hold it up.
-func (c *cgroups) relayGroup(dir string) string { return filepath.Join(dir, c.name+"-relays") }
+// relays is the group of processes that carry the nodes' links. It is beside
+// that of the nodes.
+func (c *cgroups) relays() string { return c.name + "-relays" }
 
-// relayWeights give the relays the processor before others, in version 1 and 2.
-var relayWeights = map[string]string{"cpu.shares": "262144", "cpu.weight": "10000"}
-
-// settle moves a process out of the manager's own groups into one that stays
-// when the manager ends.
-func (c *cgroups) settle(pid int) error {
-	for _, d := range c.dirs {
-		if _, err := os.Stat(filepath.Join(d, "cpu.rt_runtime_us")); err == nil {
-			// A relay's threads are of real time, for which only the root of
-			// this hierarchy has time.
-			if os.WriteFile(filepath.Join(d, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0) == nil {
-				continue
-			}
-		}
-		group := c.relayGroup(d)
-		err := os.MkdirAll(group, 0o755)
-		for file, weight := range relayWeights {
-			// Only where the group has this: nothing is made by it.
-			if f, openErr := os.OpenFile(filepath.Join(group, file), os.O_WRONLY, 0); openErr == nil {
-				f.WriteString(weight)
-				f.Close()
-			}
-		}
-		if err == nil {
-			err = os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0)
-		}
-		if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, unix.EROFS) {
-			return fmt.Errorf("move process %d into a cgroup of its own: %w", pid, err)
-		}
-	}
-	return nil
-}
-
-// removeAll removes the driver's own groups, if no node has one in them. The
-// kernel may still be busy with the last node's.
+// removeAll removes the driver's own groups, if no node has one in them.
 func (c *cgroups) removeAll() {
-	for _, d := range c.dirs {
+	if err := c.RemoveAll(c.relays()); err != nil {
+		c.log.Debug("remove the relays' cgroup", "err", err)
+	}
+	for _, d := range c.Dirs {
 		group := filepath.Join(d, c.name)
-		if err := removeGroup(c.relayGroup(d)); err != nil {
-			c.log.Debug("remove the relays' cgroup", "err", err)
+		entries, err := os.ReadDir(group)
+		if err != nil || slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() }) {
+			continue
 		}
-		for range busyTries {
-			entries, err := os.ReadDir(group)
-			inUse := slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.IsDir() })
-			if err != nil || inUse || !errors.Is(unix.Rmdir(group), unix.EBUSY) {
-				break
-			}
-			time.Sleep(busyPause)
+		if err := cgroup.Remove(group); err != nil {
+			c.log.Debug("remove the nodes' cgroup", "err", err)
 		}
 	}
 }
@@ -261,7 +192,7 @@ func (c *cgroups) removeAll() {
 // slots lists the slots that have a group.
 func (c *cgroups) slots() []int {
 	var out []int
-	for _, d := range c.dirs {
+	for _, d := range c.Dirs {
 		entries, err := os.ReadDir(filepath.Join(d, c.name))
 		if err != nil {
 			continue
@@ -273,38 +204,4 @@ func (c *cgroups) slots() []int {
 		}
 	}
 	return out
-}
-
-// How often, and after which time, a group that the kernel calls busy is
-// tried again.
-const (
-	busyTries = 500
-	busyPause = 2 * time.Millisecond
-)
-
-// removeGroup removes a group and those that the node has made below it. The
-// kernel calls a group busy for a moment after its last process.
-func removeGroup(dir string) error {
-	var err error
-	for range busyTries {
-		entries, readErr := os.ReadDir(dir)
-		if errors.Is(readErr, fs.ErrNotExist) {
-			return nil
-		}
-		for _, e := range entries {
-			if e.IsDir() {
-				if err := removeGroup(filepath.Join(dir, e.Name())); err != nil {
-					return err
-				}
-			}
-		}
-		if err = unix.Rmdir(dir); err == nil || errors.Is(err, unix.ENOENT) {
-			return nil
-		}
-		if !errors.Is(err, unix.EBUSY) {
-			break
-		}
-		time.Sleep(busyPause)
-	}
-	return fmt.Errorf("remove cgroup %s: %w", dir, err)
 }

@@ -214,11 +214,12 @@ func (d *Driver) open() error {
 	if d.boot, err = process.BootID(); err != nil {
 		return err
 	}
+	settle := func(pid int) error { return d.cgroups.Settle(d.cgroups.relays(), pid) }
 	if d.cfg.Wires != nil {
-		d.wires, err = d.cfg.Wires.Join(d.Name(), d.lookup, d.cgroups.settle)
+		d.wires, err = d.cfg.Wires.Join(d.Name(), d.lookup, settle)
 	} else {
 		d.wires, err = wiring.OpenShare(d.Name(), wiring.Config{
-			Dir: d.state.path, Nodes: d.lookup, Executable: d.cfg.Executable, Settle: d.cgroups.settle, Logger: d.log,
+			Dir: d.state.path, Nodes: d.lookup, Executable: d.cfg.Executable, Settle: settle, Logger: d.log,
 		})
 	}
 	if err != nil {

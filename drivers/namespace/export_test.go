@@ -10,6 +10,6 @@ import (
 func (d *Driver) CgroupName() string { return d.cgroups.name }
 
 // CgroupDirs are where the driver's groups lie.
-func (d *Driver) CgroupDirs() []string { return d.cgroups.dirs }
+func (d *Driver) CgroupDirs() []string { return d.cgroups.Dirs }
 
 func mkdirAt(dir *os.File, name string) error { return unix.Mkdirat(int(dir.Fd()), name, 0o700) }

@@ -72,7 +72,7 @@ func exists(name string) bool {
 func TestOpenSSH(t *testing.T) {
 	image := makeImage(t)
 	withSSHD(t, image)
-	for _, part := range []string{"several users", "users of a stopped node", "files", "manager restarts"} {
+	for _, part := range []string{"several users", "users of a stopped node", "files", "sessions", "manager restarts"} {
 		driverstest.RunPart(t, part, func(t *testing.T) driverstest.Subject {
 			s := subject(t, namespace.Config{Images: images(image)})
 			s.Sudo = false

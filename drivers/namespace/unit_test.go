@@ -3,7 +3,6 @@ package namespace
 import (
 	"errors"
 	"io/fs"
-	"log/slog"
 	"net"
 	"net/netip"
 	"os"
@@ -128,48 +127,6 @@ func TestSkeleton(t *testing.T) {
 	if _, err := newSkeleton(host, []string{"/usr"}); err == nil {
 		t.Error("an image of a host whose /usr is protected")
 	}
-}
-
-func TestReadCgroups(t *testing.T) {
-	for _, test := range []struct {
-		name, mountinfo string
-		dirs            []string
-		unified         string
-	}{
-		{"version 1", `33 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
-35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:3 - cgroup cgroup rw,memory
-36 31 0:33 / /sys/fs/cgroup/devices rw - cgroup cgroup rw,devices
-39 31 0:36 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids
-40 31 0:37 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,xattr,name=systemd
-`, []string{"/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids", "/sys/fs/cgroup/systemd"}, ""},
-		{"version 2", `28 22 0:25 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate
-`, []string{"/sys/fs/cgroup"}, "/sys/fs/cgroup"},
-		{"both", `35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
-41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
-`, []string{"/sys/fs/cgroup/memory", "/sys/fs/cgroup/unified"}, "/sys/fs/cgroup/unified"},
-		{"none", "22 27 0:21 / /proc rw,relatime - proc proc rw\nnonsense\n", nil, ""},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			c := cgroups{byName: map[string]string{}, log: slog.New(slog.DiscardHandler)}
-			c.read(test.mountinfo)
-			if !slices.Equal(c.dirs, test.dirs) || c.unified != test.unified {
-				t.Errorf("got %q, %q; want %q, %q", c.dirs, c.unified, test.dirs, test.unified)
-			}
-		})
-	}
-}
-
-func FuzzReadCgroups(f *testing.F) {
-	f.Add("33 31 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n")
-	f.Fuzz(func(t *testing.T, mountinfo string) {
-		c := cgroups{byName: map[string]string{}}
-		c.read(mountinfo)
-		for _, d := range c.dirs {
-			if d == "" {
-				t.Error("a hierarchy without a mount point")
-			}
-		}
-	})
 }
 
 func TestStateLoad(t *testing.T) {

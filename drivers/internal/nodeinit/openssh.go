@@ -21,7 +21,7 @@ import (
 // Where the image has OpenSSH's server, and what that works with in the node.
 const (
 	sshdPath    = "/usr/sbin/sshd"
-	sshDir      = binDir + "/ssh"
+	sshDir      = "/run/croft-ssh"
 	sshdConfig  = sshDir + "/sshd_config"
 	sshdHostKey = sshDir + "/host_key"
 	sshdKeys    = sshDir + "/keys"
@@ -48,7 +48,7 @@ func newOpenSSH(log *slog.Logger, procs *processes, hostKey []byte, env []string
 		return nil
 	}
 	o := &openSSH{log: log, procs: procs, env: env, keys: map[string][]string{}, conns: map[int]*process{}}
-	err = errors.Join(makeDir(sshDir), makeDir(sshdKeys), makeDir(privsepDir), replaceFile(sshdHostKey, hostKey, 0o600, 0), o.configure(false))
+	err = errors.Join(makeTemporary(), makeDir(sshDir), makeDir(sshdKeys), makeDir(privsepDir), replaceFile(sshdHostKey, hostKey, 0o600, 0), o.configure(false))
 	if err == nil {
 		err = o.test()
 	}
@@ -58,6 +58,19 @@ func newOpenSSH(log *slog.Logger, procs *processes, hostKey []byte, env []string
 	}
 	log.Info("logins are served by the image's sshd")
 	return o
+}
+
+// makeTemporary makes the directory that sshd puts the sockets of agents into,
+// where the image has forgotten it.
+func makeTemporary() error {
+	err := os.Mkdir("/tmp", 0o777)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.Chmod("/tmp", 0o777|fs.ModeSticky)
 }
 
 func makeDir(name string) error {
