@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 )
@@ -20,6 +21,12 @@ func TestTOSCA(t *testing.T) {
 	}
 	if got := b.must("validate", template); !strings.Contains(got, "nodes 2, links 1") {
 		t.Errorf("validate says %q", got)
+	}
+	if got := b.must("tosca", "show", template); !strings.Contains(got, "NODE web") {
+		t.Errorf("show says %q", got)
+	}
+	if got := b.must("tosca", "graph", template); !strings.Contains(got, "<svg") {
+		t.Errorf("graph draws %q", got)
 	}
 	b.must("up", "exp1", template, "--wait-startup", "--input", "greeting=bonjour")
 
@@ -50,5 +57,21 @@ func TestTOSCA(t *testing.T) {
 	}
 	if got := b.must("version", "--json"); !strings.Contains(got, "TOSCA") {
 		t.Errorf("GetVersion does not list TOSCA:\n%s", got)
+	}
+}
+
+// A playbook runs in its node, with the inputs of its operation. Ansible takes
+// its time, so that this is part of the long form only.
+func TestTOSCAPlaybook(t *testing.T) {
+	t.Parallel()
+	if os.Getenv("CROFT_SOAK") != "1" {
+		t.Skip("set CROFT_SOAK=1 to run Ansible")
+	}
+	need(t, "ansible-playbook")
+	b := newTestbed(t)
+	b.slice("exp1")
+	b.must("up", "exp1", repository(t, "languages", "tosca", "testdata", "playbook", "service.yaml"), "--wait-startup", "--input", "port=4711")
+	if got := b.must("ssh", "exp1", "server", "--", "cat", "/tmp/port"); got != "4711" {
+		t.Errorf("the playbook wrote %q", got)
 	}
 }

@@ -99,7 +99,7 @@ func (s *Service) assignInterface(e *Entity, face *NodeInterface, n *tree.Node) 
 		if face.Def != nil {
 			def, _ = face.Def.Inputs.Get(in.Key.Text)
 		}
-		s.argument(def, in.Value, sc)
+		s.once(func() { s.argument(def, in.Value, sc) })
 		for _, name := range face.Operations.Names {
 			op, _ := face.Operations.Get(name)
 			op.Inputs[in.Key.Text] = Assigned{in.Value, u, def}
@@ -136,6 +136,10 @@ func (s *Service) assignInterface(e *Entity, face *NodeInterface, n *tree.Node) 
 		}
 	}
 }
+
+// once does something when all nodes and their relationships are known: what
+// is assigned to an operation may refer to them.
+func (s *Service) once(do func()) { s.pending = append(s.pending, do) }
 
 // argument checks the value of an input of an operation or workflow.
 func (s *Service) argument(def *Property, n *tree.Node, sc *scope) {
@@ -237,7 +241,7 @@ func (s *Service) assignOperation(e *Entity, face *NodeInterface, entry tree.Ent
 		if u.Old() && value.Is(tree.Map) && value.Get("type") != nil && value.Get("default") != nil {
 			value = value.Get("default") // 1.x: a definition
 		}
-		s.argument(def, value, sc)
+		s.once(func() { s.argument(def, value, sc) })
 		op.Inputs[in.Key.Text] = Assigned{value, u, def}
 	}
 	for _, out := range entries(n.Get("outputs")) {

@@ -29,6 +29,7 @@ type Service struct {
 	inputValues   map[string]any
 	relationships Named[*Entity] // templates
 	byType        map[*Type][]*Node
+	pending       []func()
 }
 
 // Runtime tells what is known of a service once it runs, or what stands for
@@ -167,6 +168,10 @@ func (u *Unit) service(given map[string]any) *Service {
 		}
 	}
 	s.fulfil()
+	for _, do := range s.pending {
+		do()
+	}
+	s.pending = nil
 	s.evaluate()
 	s.groups()
 	s.policies()
