@@ -354,8 +354,17 @@ func (j *job) refuseAll(b *board, wants []*want, r *Refusal) *Refusal {
 		beside = " beside " + plural(fitting, "node") + " of this request"
 	}
 	r.Why = left.explainBeside(w, slots, beside)
+	r.Conflict = j.disputed(b, wants, first)
+	for i, c := range r.Conflict {
+		if i == 0 {
+			r.Why += "; these cannot hold together: "
+		} else {
+			r.Why += "; "
+		}
+		r.Why += c.String()
+	}
 	for _, g := range j.links.sets[node] {
-		if grouping := &j.links.groups[g]; grouping.hard() {
+		if grouping := &j.links.groups[g]; grouping.hard() && len(r.Conflict) == 0 {
 			r.Why += "; " + grouping.String()
 		}
 	}

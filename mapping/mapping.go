@@ -242,6 +242,10 @@ type Refusal struct {
 	Why   string
 	Hint  string // what would fit; may be empty
 
+	// Conflict is a smallest set of wants that cannot hold together, each with
+	// whose it is, where it is found cheaply; also told in Why.
+	Conflict []Claim `json:",omitempty"`
+
 	// Never says of a Full that the request would not fit an empty testbed
 	// either.
 	Never bool

@@ -38,7 +38,7 @@ func TestRandom(t *testing.T) {
 	}
 	placed := 0
 	kinds := map[mapping.Kind]int{}
-	never, confirmed := 0, 0
+	never, confirmed, conflicts := 0, 0, 0
 	for seed := range rounds {
 		c := mappingtest.Random(rand.New(rand.NewPCG(uint64(seed), 1)), 5, 5)
 		p, r, err := run(c)
@@ -63,6 +63,12 @@ func TestRandom(t *testing.T) {
 			}
 			confirmed++
 			everPossible := mappingtest.Possible(mappingtest.Emptied(c))
+			if wrong := conflicting(c, r); wrong != "" {
+				t.Errorf("seed %d: %s: %v", seed, wrong, r)
+			}
+			if len(r.Conflict) > 0 && len(c.Request.Links) == 0 {
+				conflicts++
+			}
 			hopeless := r.Never || r.Kind == mapping.Impossible || r.Kind == mapping.Bandwidth
 			if hopeless && everPossible {
 				t.Fatalf("seed %d: an empty testbed could take what is refused for ever: %v", seed, r)
@@ -79,10 +85,48 @@ func TestRandom(t *testing.T) {
 			t.Fatalf("seed %d: the same request is answered differently", seed)
 		}
 	}
-	t.Logf("%d placed, refused by kind %v, never %d, confirmed by brute force %d", placed, kinds, never, confirmed)
-	if placed < rounds/10 || confirmed < rounds/10 || kinds[mapping.Impossible] == 0 || kinds[mapping.Full] == 0 || never == 0 {
+	t.Logf("%d placed, refused by kind %v, never %d, confirmed by brute force %d, with %d conflicts", placed, kinds, never, confirmed, conflicts)
+	if placed < rounds/10 || confirmed < rounds/10 || kinds[mapping.Impossible] == 0 || kinds[mapping.Full] == 0 || never == 0 || conflicts == 0 {
 		t.Error("the random requests are too easy or too hard to tell anything")
 	}
+}
+
+// conflicting looks at what is said not to hold together: the nodes named have
+// no places, and have them without any one of them.
+func conflicting(c mappingtest.Case, r *mapping.Refusal) string {
+	if len(r.Conflict) == 0 || len(c.Request.Links) > 0 {
+		return "" // what links ask of the nodes named may be for nodes that are not
+	}
+	var named []request.ClientID
+	for _, claim := range r.Conflict {
+		if len(claim.Nodes) == 0 || claim.String() == "" {
+			return "nobody has a claim"
+		}
+		named = append(named, claim.Nodes...)
+	}
+	only := func(keep func(request.ClientID) bool) mappingtest.Case {
+		var others []request.ClientID
+		for _, n := range c.Request.Nodes {
+			if !keep(n.ID) {
+				others = append(others, n.ID)
+			}
+		}
+		few := c
+		if r.Never {
+			few = mappingtest.Emptied(c)
+		}
+		few.Request = mapping.Without(c.Request, others...)
+		return few
+	}
+	if mappingtest.Possible(only(func(id request.ClientID) bool { return slices.Contains(named, id) })) {
+		return "what cannot hold together does"
+	}
+	for _, one := range named {
+		if !mappingtest.Possible(only(func(id request.ClientID) bool { return id != one && slices.Contains(named, id) })) {
+			return "it would do without " + string(one)
+		}
+	}
+	return ""
 }
 
 // TestFewer takes nodes out of requests that fit: they must fit on.

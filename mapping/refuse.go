@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"croft/capacity"
 	"croft/mapping/solver"
 	"croft/request"
 )
@@ -272,83 +271,4 @@ func (j *job) explain(r *Refusal, l *layout, why *solver.Reason) {
 			return
 		}
 	}
-}
-
-// conflict is a smallest set of what a node wants that no host has together,
-// however free the testbed is: each of them taken away, some host would do.
-// Nothing if that is but one.
-func (b *board) conflict(w *want) []string {
-	type wish struct {
-		name string
-		drop func(*want, *request.Node)
-	}
-	n := w.node
-	var wishes []wish
-	add := func(name string, drop func(*want, *request.Node)) { wishes = append(wishes, wish{name, drop}) }
-	if n.Site != "" {
-		add("site "+n.Site, func(_ *want, n *request.Node) { n.Site = "" })
-	}
-	if len(n.HardwareTypes) > 0 {
-		add("hardware type "+strings.Join(n.HardwareTypes, " or "), func(_ *want, n *request.Node) { n.HardwareTypes = nil })
-	}
-	if w.class != nil {
-		add("class "+string(n.Class), func(w *want, _ *request.Node) { w.class = nil })
-	}
-	if n.Architecture != "" {
-		add("architecture "+n.Architecture, func(_ *want, n *request.Node) { n.Architecture = "" })
-	}
-	if w.sliverType != "" {
-		add("sliver type "+w.sliverType, func(w *want, _ *request.Node) { w.sliverType = "" })
-	}
-	if len(w.images) > 0 {
-		add("image "+w.images[0].Name, func(w *want, _ *request.Node) { w.images = nil })
-	}
-	for _, f := range w.features {
-		if f.Weight >= 1 {
-			add("feature "+f.Name, func(w *want, _ *request.Node) {
-				w.features = slices.DeleteFunc(slices.Clone(w.features), func(x request.Feature) bool { return x.Name == f.Name })
-			})
-		}
-	}
-	if n.Exclusive != request.Open {
-		add(fmt.Sprintf("exclusive=%v", n.Exclusive == request.Yes), func(_ *want, n *request.Node) { n.Exclusive = request.Open })
-	}
-	if n.Capacity != (capacity.Amount{}) {
-		add("a size of "+n.Capacity.String(), func(_ *want, n *request.Node) { n.Capacity = capacity.Amount{} })
-	}
-	possible := func(kept []wish) bool {
-		few, node := *w, *n
-		few.node = &node
-		for _, x := range wishes {
-			if !slices.ContainsFunc(kept, func(k wish) bool { return k.name == x.name }) {
-				x.drop(&few, &node)
-			}
-		}
-		for i := range b.slots {
-			if w.bound >= 0 && w.bound != i {
-				continue
-			}
-			for _, kind := range b.slots[i].types {
-				if _, at := b.offer(&few, i, kind); at == fits {
-					return true
-				}
-			}
-		}
-		return false
-	}
-	kept := slices.Clone(wishes)
-	for _, x := range wishes {
-		fewer := slices.DeleteFunc(slices.Clone(kept), func(k wish) bool { return k.name == x.name })
-		if !possible(fewer) {
-			kept = fewer
-		}
-	}
-	if len(kept) < 2 {
-		return nil
-	}
-	var names []string
-	for _, k := range kept {
-		names = append(names, k.name)
-	}
-	return names
 }
