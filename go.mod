@@ -8,6 +8,7 @@ require (
 	github.com/cilium/ebpf v0.18.0
 	github.com/containerd/errdefs v1.0.0
 	github.com/evanphx/json-patch/v5 v5.9.11
+	github.com/getkin/kin-openapi v0.131.0
 	github.com/goccy/go-yaml v1.19.2
 	github.com/google/uuid v1.6.0
 	github.com/kolo/xmlrpc v0.0.0-20220921171641-a4b6fa1dd06b
@@ -26,10 +27,7 @@ require (
 	golang.org/x/term v0.47.0
 )
 
-require github.com/google/go-containerregistry v0.20.3 // indirect
 require (
-	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
-	github.com/getkin/kin-openapi v0.131.0 // indirect
 	github.com/go-openapi/jsonpointer v0.21.0 // indirect
 	github.com/go-openapi/swag v0.23.0 // indirect
 	github.com/google/go-containerregistry v0.20.3 // indirect
