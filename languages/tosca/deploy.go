@@ -298,7 +298,9 @@ func (d *deployment) targets(i *instance, r *model.Relationship) []*instance {
 		return nil
 	}
 	count := int64(1)
-	if r.Assignment.Count != nil {
+	if r.Take > 0 {
+		count = r.Take
+	} else if r.Assignment.Count != nil {
 		if c, ok := s.Evaluate(model.Assigned{Node: r.Assignment.Count, Unit: s.Unit}, &i.node.Entity, i.index).(int64); ok {
 			count = c
 		}

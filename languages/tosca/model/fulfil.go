@@ -40,6 +40,11 @@ func (s *Service) fulfilOne(node *Node, a *Assignment, taken map[*Cell]any) {
 	if a.min > 0 {
 		wanted = a.min
 	}
+	if a.Count != nil {
+		if c, known := s.count(a.Count, &node.Entity); known {
+			wanted = c
+		}
+	}
 	found := int64(0)
 	for _, candidate := range s.candidates(a) {
 		if candidate == node || found >= wanted {
@@ -49,8 +54,12 @@ func (s *Service) fulfilOne(node *Node, a *Assignment, taken map[*Cell]any) {
 		if r.Capability == "" || !s.admit(node, r, taken, false) {
 			continue
 		}
+		r.Take = 1
+		if n, known := s.CountOf(candidate); known && a.Count != nil {
+			r.Take = min(n, wanted-found)
+		}
 		s.join(r)
-		found++
+		found += max(r.Take, 1)
 	}
 	if found < wanted {
 		s.left(node, a)

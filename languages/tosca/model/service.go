@@ -94,6 +94,9 @@ type Relationship struct {
 	Source     *Node
 	Target     *Node
 	Capability string // of the target; "" if none fits
+	// Take is how many of the target's nodes it leads to, if the assignment
+	// named no target; 0: as many as the assignment counts.
+	Take       int64
 	Interfaces Named[*NodeInterface]
 }
 
