@@ -76,14 +76,11 @@ func TestLimitsReached(t *testing.T) {
 			}
 		})
 	}
+	t.Run("cores", func(t *testing.T) { heldToCores(ctx, t, d) })
 }
 
-// TestLimitsReachedCores has two processes of a node want all of the processors.
-func TestLimitsReachedCores(t *testing.T) {
-	d := open(t, namespace.Config{Dir: t.TempDir(), Images: images(makeImage(t))})
-	defer d.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
+// heldToCores has two processes of a node want all of the processors.
+func heldToCores(ctx context.Context, t *testing.T, d *namespace.Driver) {
 	n := drivers.Node{
 		Sliver: urn.URN{Authority: "x", Type: urn.Sliver, Name: "n"}, Slice: urn.URN{Authority: "x", Type: urn.Slice, Name: "s"},
 		Hostname: "n", Image: "small", Capacity: capacity.Amount{Cores: capacity.Core / 5},
