@@ -295,6 +295,9 @@ func (s *Service) makeNode(ctx context.Context, v *slivers.Sliver, all []slivers
 		// links, and this slice's makes nodes now: there are no others yet.
 		err = s.relink(ctx, v, all)
 	}
+	if err == nil {
+		s.learnHostKey(ctx, d, v)
+	}
 	return s.finish(ctx, v, slivers.NotReady, slivers.Failed, err)
 }
 
@@ -324,6 +327,9 @@ func (s *Service) operate(ctx context.Context, v *slivers.Sliver) error {
 		if err = start(ctx, v.URN); errors.Is(err, drivers.ErrNotFound) {
 			err = s.remake(ctx, d, v)
 		}
+		if err == nil {
+			s.learnHostKey(ctx, d, v)
+		}
 		return s.finish(ctx, v, slivers.Ready, slivers.Failed, err)
 	case slivers.Stop:
 		if err = d.Stop(ctx, v.URN); errors.Is(err, drivers.ErrNotFound) {
@@ -334,6 +340,17 @@ func (s *Service) operate(ctx context.Context, v *slivers.Sliver) error {
 		return s.finish(ctx, v, slivers.Ready, slivers.Ready, d.UpdateUsers(ctx, v.URN, v.Node.Users))
 	}
 	return fmt.Errorf("sliver %s: no way to do %q", v.URN, v.Goal)
+}
+
+// learnHostKey notes the key that a node shows to those who log in. Not to know
+// it keeps nobody from logging in.
+func (s *Service) learnHostKey(ctx context.Context, d drivers.Driver, v *slivers.Sliver) {
+	key, err := drivers.HostKey(ctx, d, v.URN)
+	if err != nil {
+		s.Log.Warn("asking for the host key of a node", "sliver", v.URN.String(), "error", err)
+		return
+	}
+	v.Node.HostKey = key
 }
 
 // remake makes a node that its driver has lost, starts it, and has its links
@@ -413,6 +430,7 @@ func (s *Service) finish(ctx context.Context, v *slivers.Sliver, well, ill slive
 				continue
 			}
 			if h.Node != nil {
+				h.Node.HostKey = v.Node.HostKey
 				countBoot(h.Node, v.Goal)
 			}
 		}

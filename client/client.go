@@ -69,6 +69,9 @@ type Sliver struct {
 	ClientID    string    `json:"geni_client_id,omitempty"` // of some aggregates
 	Startup     []Step    `json:"croft_startup,omitempty"`  // of a Croft
 	Console     string    `json:"croft_console,omitempty"`  // of a Croft that was asked for it
+	// HostKey is the key that the node shows to SSH clients, where a Croft
+	// tells it: type and base64.
+	HostKey string `json:"croft_host_key,omitempty"`
 }
 
 // Described is a manifest and the states of its slivers.

@@ -156,6 +156,7 @@ func (r *reader) slivers(v any, where string) []Sliver {
 			ClientID:    r.text(m, "geni_client_id", at),
 			Startup:     r.steps(m["croft_startup"], at+".croft_startup"),
 			Console:     r.text(m, "croft_console", at),
+			HostKey:     r.text(m, "croft_host_key", at),
 		})
 	}
 	return out

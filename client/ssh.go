@@ -49,6 +49,15 @@ func (g SSHGateway) KnownHost() (string, error) {
 	return knownhosts.Line([]string{net.JoinHostPort(g.Host, strconv.Itoa(g.Port))}, key), nil
 }
 
+// KnownHost is the line of a known_hosts file for a node that shows a key.
+func (s SSH) KnownHost(hostKey string) (string, error) {
+	key, _, _, rest, err := ssh.ParseAuthorizedKey([]byte(hostKey))
+	if err != nil || len(rest) > 0 || s.Alias == "" {
+		return "", fmt.Errorf("host key %.80q of %s: not what it can be", hostKey, s.Alias)
+	}
+	return knownhosts.Line([]string{s.Alias}, key), nil
+}
+
 // hostname and account are what OpenSSH would not mistake for an option or a
 // pattern. Manifests come from elsewhere.
 var (

@@ -190,6 +190,23 @@ func Shapes(d Driver, l Link) error {
 	return nil
 }
 
+// HostKeyTeller is for drivers that know by which key a node shows itself to
+// those who log in, from when it is made until it is removed.
+type HostKeyTeller interface {
+	// HostKey returns the public key as known_hosts files have it: type and
+	// base64.
+	HostKey(ctx context.Context, sliver urn.URN) (string, error)
+}
+
+// HostKey asks a driver for the host key of a node. Of drivers that do not
+// tell, it is "".
+func HostKey(ctx context.Context, d Driver, sliver urn.URN) (string, error) {
+	if t, ok := d.(HostKeyTeller); ok {
+		return t.HostKey(ctx, sliver)
+	}
+	return "", nil
+}
+
 // ErrNotFound is what operations on a sliver return that the driver does not
 // have (Remove excepted).
 var ErrNotFound = errors.New("no such sliver on this driver")

@@ -135,6 +135,10 @@ type NodeFacts struct {
 	// and started.
 	Made, Boots int `json:",omitempty"`
 
+	// HostKey is the key that the node shows to those who log in, as in a
+	// known_hosts file; "" if its driver does not tell.
+	HostKey string `json:",omitempty"`
+
 	// Hosts names what Croft has written of the other nodes into its hosts file.
 	Hosts string `json:",omitempty"`
 

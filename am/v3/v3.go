@@ -159,6 +159,9 @@ func sliver(o aggregate.Outcome, operational bool) map[string]any {
 	if list := ports(v); operational && len(list) > 0 {
 		s["croft_ports"] = list
 	}
+	if v.Node != nil && v.Node.HostKey != "" {
+		s["croft_host_key"] = v.Node.HostKey
+	}
 	if len(o.Notes) > 0 {
 		notes := make([]any, len(o.Notes))
 		for i, n := range o.Notes {

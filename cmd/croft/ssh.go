@@ -26,9 +26,10 @@ func (a *app) sshCommand() *cobra.Command {
 port, account, the SSH gateway on the way, and the member's SSH key. Exit status
 is that of ssh.
 
-Host keys are remembered in slices/SLICE/known_hosts, each under the name of its
-sliver: a node that is made anew at the same address is another host. The
-gateway's is the one that the aggregate tells, in slices/SLICE/known_gateway.
+Only the host keys that the aggregate tells are accepted, of nodes, in files of
+slices/SLICE/known_nodes, and of its gateway, in slices/SLICE/known_gateway. One
+that it does not tell is remembered in slices/SLICE/known_hosts, under the name
+of its sliver: a node that is made anew at the same address is another host.
 
 With --config, print an ssh_config for all nodes of the slice instead, for scp,
 sftp, rsync and the like.`,
@@ -55,7 +56,10 @@ sftp, rsync and the like.`,
 				m.Nodes[i] = *m.Nodes[i].ThroughGateway()
 			}
 		}
-		ways := &ways{session: s, slice: slice}
+		ways := &ways{session: s, slice: slice, keys: map[string]string{}}
+		for _, v := range d.Slivers {
+			ways.keys[v.URN.String()] = v.HostKey
+		}
 		if printConfig {
 			return ways.writeConfig(cmd.Context(), m)
 		}
@@ -83,8 +87,9 @@ sftp, rsync and the like.`,
 type ways struct {
 	*session
 	slice  urn.URN
-	told   bool   // what the aggregate says of its gateway has been asked for
-	pinned string // known_hosts file with the gateway's key; "" if that is not known
+	keys   map[string]string // of nodes, by their slivers
+	told   bool              // what the aggregate says of its gateway has been asked for
+	pinned string            // known_hosts file with the gateway's key; "" if that is not known
 }
 
 // to returns how the member logs in to a node.
@@ -100,6 +105,9 @@ func (w *ways) to(ctx context.Context, n *client.ManifestNode) (client.SSH, erro
 		}
 	}
 	login, err := n.SSHTo(w.who.URN, key, knownHosts)
+	if err == nil {
+		err = w.pinNode(&login, w.keys[n.Sliver])
+	}
 	if err != nil || login.Gateway == nil {
 		return login, err
 	}
@@ -107,6 +115,30 @@ func (w *ways) to(ctx context.Context, n *client.ManifestNode) (client.SSH, erro
 		return login, err
 	}
 	return login, nil
+}
+
+// pinNode has a node show the key that the aggregate says is its.
+func (w *ways) pinNode(node *client.SSH, key string) error {
+	if key == "" {
+		return nil
+	}
+	line, err := node.KnownHost(key)
+	if err != nil {
+		return err
+	}
+	// A file for each: others may be logging in to other nodes.
+	file, err := filepath.Abs(w.app.path("slices", w.slice.Name, "known_nodes", node.Alias))
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return fmt.Errorf("remembering a node's host key: %w", err)
+	}
+	if err := atomicfile.Write(file, []byte(line+"\n"), 0o600); err != nil {
+		return fmt.Errorf("remembering a node's host key: %w", err)
+	}
+	node.KnownHosts, node.Strict = file, true
+	return nil
 }
 
 // pin has the gateway show the key that the aggregate says is its.

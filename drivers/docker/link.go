@@ -79,6 +79,17 @@ func (d *Driver) divide(l drivers.Link) ([]wiring.Part, error) {
 	return wiring.Divide(l, at)
 }
 
+// HostKey implements drivers.HostKeyTeller.
+func (d *Driver) HostKey(ctx context.Context, sliver urn.URN) (string, error) {
+	ctx, cancel := brief(ctx)
+	defer cancel()
+	n, err := d.find(ctx, sliver)
+	if err != nil {
+		return "", fmt.Errorf("host key: %w", err)
+	}
+	return n.rec.HostKey, nil
+}
+
 // NodesFirst implements drivers.NodesFirst.
 func (d *Driver) NodesFirst() bool { return true }
 

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -456,9 +457,8 @@ func (d *Driver) Log(ctx context.Context, sliver urn.URN, w io.Writer) error {
 	return nil
 }
 
-// HostKey returns the public key that a node shows to those who log in, in
-// the format of known_hosts: type and base64.
-func (d *Driver) HostKey(sliver urn.URN) (string, error) {
+// HostKey implements drivers.HostKeyTeller.
+func (d *Driver) HostKey(_ context.Context, sliver urn.URN) (string, error) {
 	n, err := d.find(sliver)
 	if err != nil {
 		return "", fmt.Errorf("host key: %w", err)
@@ -467,7 +467,7 @@ func (d *Driver) HostKey(sliver urn.URN) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("host key of node %s: %w", sliver, err)
 	}
-	return string(ssh.MarshalAuthorizedKey(key.PublicKey())), nil
+	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey()))), nil
 }
 
 func (d *Driver) hostKey(n *node) (ssh.Signer, error) {

@@ -41,7 +41,7 @@ func newSession(t *testing.T) (*one, *ssh.Client, ed25519.PrivateKey) {
 			Keys: []string{string(ssh.MarshalAuthorizedKey(key))},
 		}}
 	})
-	host, err := o.d.HostKey(o.sliver)
+	host, err := o.d.HostKey(o.ctx, o.sliver)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func (l linkWish) joins(node string) bool {
 // address: busybox's ping is for root, so that what counts is that the other
 // node answers who it is.
 func reaches(address string) string {
-	return fmt.Sprintf("nc -w 3 %s 9 < /dev/null; grep '^%s .* 0x2 ' /proc/net/arp", address, address)
+	return fmt.Sprintf("{ nc -w 3 %[1]s 9 < /dev/null || ping -c 1 -W 3 %[1]s; } > /dev/null 2>&1; grep '^%[1]s .* 0x2 ' /proc/net/arp", address)
 }
 
 // TestLinksBetweenDrivers joins a namespace and a container, in both orders.
@@ -68,7 +68,7 @@ hosts:
   - {name: d1, sliver_types: [box], cores: 64, memory: 64GiB, disk: 64GiB, shared: true}
 `)
 	b.start()
-	b.slice("mixed")
+	slice := b.slice("mixed")
 	file := b.request(linkRequest([][3]string{{"a", "ns", "n1"}, {"b", "box", "d1"}}, []linkWish{{nodes: "a b"}}))
 	b.must("up", "mixed", file)
 	both := func(when string) {
@@ -78,6 +78,7 @@ hosts:
 				t.Errorf("%s, %s does not reach the other node: %s%s", when, node, r.out, r.err)
 			}
 		}
+		b.asTold(when, slice)
 	}
 	both("when they are made")
 	b.kill()
