@@ -50,8 +50,10 @@ func (j *job) placement(l *layout, sol *solver.Solution) (*Placement, *Refusal) 
 func (j *job) nodePlacement(i int, o *option) NodePlacement {
 	n, w := &j.req.Nodes[i], j.wantOf[i]
 	p := NodePlacement{
-		Node: n.ID, Host: j.slots[o.slot].host.ID, SliverType: j.types[o.kind].Name, Image: o.image,
-		Exclusive: o.exclusive, Capacity: o.demand, Interfaces: make([]InterfacePlacement, len(n.Interfaces)),
+		Node: n.ID, Host: j.slots[o.slot].host.ID, SliverType: j.types[o.kind].Name, Exclusive: o.exclusive, Capacity: o.demand, Interfaces: make([]InterfacePlacement, len(n.Interfaces)),
+	}
+	if o.image != nil {
+		p.Image = *o.image
 	}
 	for _, f := range w.features {
 		if f.Amount > 0 && j.extraOf(amountOf(f.Name)) >= 0 && hasFeature(j.slots[o.slot].host, f.Name) {

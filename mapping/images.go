@@ -197,22 +197,22 @@ func some(names []string) string {
 // imageFor is the image that a node boots as a type on a host: the first of
 // those wanted, or the first at all, that both can boot. None at all is the
 // driver's own, if the type names no images.
-func imageFor(t *inventory.SliverType, h *inventory.Host, wanted []*inventory.Image) (urn.URN, bool) {
+func imageFor(t *inventory.SliverType, h *inventory.Host, wanted []*inventory.Image) (*urn.URN, bool) {
 	boots := func(id urn.URN) bool { return len(h.Images) == 0 || slices.Contains(h.Images, id) }
 	for _, image := range wanted {
 		if slices.Contains(t.Images, image.ID) && boots(image.ID) {
-			return image.ID, true
+			return &image.ID, true
 		}
 	}
 	if len(wanted) > 0 {
-		return urn.URN{}, false
+		return nil, false
 	}
-	for _, id := range t.Images {
-		if boots(id) {
-			return id, true
+	for i := range t.Images {
+		if boots(t.Images[i]) {
+			return &t.Images[i], true
 		}
 	}
-	return urn.URN{}, len(t.Images) == 0
+	return nil, len(t.Images) == 0
 }
 
 func describeSystem(s request.System) string {

@@ -7,7 +7,6 @@ import (
 
 	"croft/capacity"
 	"croft/request"
-	"croft/urn"
 )
 
 // A search places the nodes of a request on a board, one after the other, and
@@ -176,10 +175,12 @@ func (s *search) size() int {
 // alike gives slots that every want treats alike the same number.
 func (s *search) alike() {
 	s.likes = make([]uint64, len(s.board.slots))
+	// Which image is booted is nobody else's business.
 	type mark struct {
-		before uint64
-		want   int
-		option option
+		before           uint64
+		want, kind, rank int
+		exclusive, whole bool
+		demand           capacity.Amount
 	}
 	numbers := map[mark]uint64{}
 	// Where nodes stand to others also tells hosts apart.
@@ -207,13 +208,13 @@ func (s *search) alike() {
 	}
 	for i, w := range s.wants {
 		for _, o := range w.options {
-			m := mark{s.likes[o.slot], i, o}
-			// Which image is booted is nobody else's business.
-			m.option.slot, m.option.image = 0, urn.URN{}
-			if numbers[m] == 0 {
-				numbers[m] = uint64(len(numbers) + 1)
+			m := mark{s.likes[o.slot], i, o.kind, o.rank, o.exclusive, o.whole, o.demand}
+			n := numbers[m]
+			if n == 0 {
+				n = uint64(len(numbers) + 1)
+				numbers[m] = n
 			}
-			s.likes[o.slot] = numbers[m]
+			s.likes[o.slot] = n
 		}
 	}
 }

@@ -40,7 +40,7 @@ type option struct {
 	exclusive bool
 	whole     bool
 	demand    capacity.Amount
-	image     urn.URN
+	image     *urn.URN // of the snapshot; nil for the type's own
 }
 
 // extraUse is what a node takes of something counted beside capacities.
