@@ -325,7 +325,7 @@ func (s *Service) place(snapshot *inventory.Snapshot, occupancy mapping.Occupanc
 			return nil, nil, e
 		}
 		if len(l.Route) > 0 {
-			e := refuse(Unsupported, "%s: link %s would have to run over the testbed's switches, where no ends can be added to it", links[l.Link].Place, l.Link)
+			e := refuse(Unsupported, "%s: link %s would have to run over wires of the testbed that carry so much and no more, and no ends can be added to it", links[l.Link].Place, l.Link)
 			e.Item = string(l.Link)
 			return nil, nil, e
 		}

@@ -35,7 +35,7 @@ func extend(have []slivers.Sliver, req *request.Request) (*request.Request, exte
 			return nil, nil, &Error{Item: string(l.ID), Kind: Unsupported, Err: errors.New("the link has failed and takes no further ends"), Hint: "delete it first"}
 		}
 		if len(v.Link.Route) > 0 {
-			return nil, nil, &Error{Item: string(l.ID), Kind: Unsupported, Err: errors.New("the link runs over the testbed's switches, where no ends can be added to it"),
+			return nil, nil, &Error{Item: string(l.ID), Kind: Unsupported, Err: errors.New("the link runs over wires of the testbed that carry so much and no more, and no ends can be added to it"),
 				Hint: "join the new nodes by a link of their own"}
 		}
 		added := slices.DeleteFunc(slices.Clone(l.Ends), func(e request.End) bool { return endOf(v.Link, e.Node, e.Interface) })

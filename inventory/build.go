@@ -332,6 +332,7 @@ func (b *builder) completed(d *hostDecl) offerDecl {
 		o.typeLimits = o.typeLimits.or(from.typeLimits)
 		o.features = o.features.or(from.features)
 		o.internal = o.internal.or(from.internal)
+		o.underlay = o.underlay.or(from.underlay)
 		if !o.exclusive.given && !o.shared.given {
 			o.exclusive, o.shared = from.exclusive, from.shared
 		}
@@ -386,13 +387,20 @@ func (b *builder) buildHostRange(d *placed[hostDecl]) {
 	host := Host{
 		Site: b.site(o.site), HardwareTypes: texts(d.it.hardwareTypes), Types: types, Images: b.imageList(o.images),
 		Capacity:     capacity.Amount{Cores: cores(o.cores), Memory: o.memory.value, Disk: o.disk.value, GPUs: int64(o.gpus.value)},
-		Architecture: o.architecture.value.text, Internal: o.internal.value, Features: b.features(o.features), TypeLimits: b.typeLimits(o.typeLimits),
+		Architecture: o.architecture.value.text, Internal: o.internal.value, Underlay: o.underlay.value, Features: b.features(o.features), TypeLimits: b.typeLimits(o.typeLimits),
 		MaxSlivers: int(o.maxSlivers.value), OutOfService: d.it.outOfService.value.text,
 		Properties: b.properties(&d.it),
 	}
 	host.Exclusive, host.Shared = use(o, allWhole)
 	if !host.Exclusive && !host.Shared {
 		b.add(d.at, d.path, "a host that is neither exclusive nor shared can hold no node", "make one of them true, or say why under out_of_service")
+	}
+	someWhole := slices.ContainsFunc(types, func(t request.SliverType) bool { return b.types[t].WholeHost })
+	switch experimental := slices.ContainsFunc(o.interfaces.value, func(i placed[interfaceDecl]) bool { return i.it.role.value.text != string(Control) }); {
+	case o.underlay.value > 0 && experimental:
+		b.add(o.underlay.at, o.underlay.path, "a host with interfaces for links has no underlay", "give the interfaces speeds")
+	case o.underlay.value > 0 && someWhole:
+		b.add(o.underlay.at, o.underlay.path, "links of nodes that take whole hosts do not share an underlay", "declare the host's interfaces")
 	}
 	for _, name := range names {
 		if !b.claim(name, node{index: len(b.snapshot.Hosts)}, d.it.name) {

@@ -89,6 +89,7 @@ type offerDecl struct {
 	typeLimits        field[map[string]int]
 	features          field[[]featureDecl]
 	internal          field[capacity.Kbps]
+	underlay          field[capacity.Kbps]
 	interfaces        field[[]placed[interfaceDecl]]
 	properties        field[map[string]string]
 	access            field[placed[accessDecl]]
@@ -337,6 +338,8 @@ var offerMembers = []member[offerDecl]{
 		"Features", "What nodes can want of it by name. One with a weight is spared for those who ask; from 1 on, nobody else gets the host. One with an amount is used up."),
 	has("internal_capacity", rateKind, func(d *offerDecl) *field[capacity.Kbps] { return &d.internal },
 		"Internal capacity", "What all links between nodes on it carry together. Left out, it is not counted."),
+	has("underlay_capacity", rateKind, func(d *offerDecl) *field[capacity.Kbps] { return &d.underlay },
+		"Underlay capacity", "What all links between nodes on it and nodes on other hosts carry together, over the network that it has without declaring interfaces. Left out, it is not counted."),
 	has("interfaces", listOf(object("an interface", interfaceMembers), `- name: eth0`), func(d *offerDecl) *field[[]placed[interfaceDecl]] { return &d.interfaces },
 		"Interfaces", "Its network interfaces."),
 	has("properties", facts, func(d *offerDecl) *field[map[string]string] { return &d.properties },

@@ -168,6 +168,7 @@ type Host struct {
 	Architecture  string        // "x86_64"; "" if not known
 	Parent        urn.URN       // the host that it is a part of; zero if none
 	Internal      capacity.Kbps // of all links within it together; 0 is not counted
+	Underlay      capacity.Kbps // of all links that leave it over the network that it has, where it declares no interfaces; 0 is not counted
 	OutOfService  string        // why it takes no new nodes; "" if it does
 	Interfaces    []Interface
 	Properties    map[string]string // its own, and those of its hardware types that it does not override

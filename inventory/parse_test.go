@@ -141,6 +141,7 @@ func TestErrors(t *testing.T) {
 		{"no cores", host("cores: 0"), []string{"want a number of cores, got 0 (from 0.001 to 1000000)"}},
 		{"hexadecimal", host("cores: 0x10"), []string{"want a number of cores, got 0x10"}},
 		{"yes", host("shared: yes"), []string{`hosts[0].shared: want true or false, got "yes"`}},
+		{"an underlay beside interfaces", host("underlay_capacity: 1 Gbps\ninterfaces: [{name: eth1}]"), []string{"a host with interfaces for links has no underlay"}},
 		{"neither", host("shared: false\nexclusive: false"), []string{"neither exclusive nor shared"}},
 		{"unknown type", host("sliver_types: [namspace]"), []string{`i.yaml:4:20: hosts[0].sliver_types[0]: no sliver type "namspace" is declared (did you mean namespace?)`}},
 		{"no type", host("sliver_types: []"), []string{"hosts[0].sliver_types: no sliver type (leave the field out for namespace)"}},

@@ -156,6 +156,12 @@ func (g *ground) wire(spec *solver.Spec) {
 	}
 	for i := range g.slots {
 		h := g.slots[i].host
+		if g.slots[i].interfaces == 0 && h.Underlay > 0 {
+			// Links that leave the host share what it has: the wire goes by the
+			// host's own name.
+			g.lay(spec, wire{id: h.ID, ends: [2]int32{int32(i), network}}, h.Name, h.Underlay, false)
+			continue
+		}
 		if g.slots[i].interfaces == 0 {
 			g.lay(spec, wire{ends: [2]int32{int32(i), network}}, h.Name, 0, true)
 			continue

@@ -177,7 +177,7 @@ func (g *ground) findTwins() {
 	for i := range g.slots {
 		h := g.slots[i].host
 		key.Reset()
-		fmt.Fprint(&key, h.Site, "|", h.HardwareTypes, h.Types, h.Images, h.Exclusive, h.Shared, h.Capacity, h.MaxSlivers, h.TypeLimits,
+		fmt.Fprint(&key, h.Site, "|", h.HardwareTypes, h.Types, h.Images, h.Exclusive, h.Shared, h.Capacity, h.MaxSlivers, h.Underlay, h.TypeLimits,
 			h.Features, h.Architecture, g.slots[i].parent, g.slots[i].hasParts, len(h.Interfaces))
 		for _, f := range h.Interfaces {
 			fmt.Fprint(&key, f.Role, f.Speed)

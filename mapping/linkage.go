@@ -61,7 +61,7 @@ type shape struct {
 // linkTypes are the types of link that are made as plain layer-2 links: also
 // tunnels, since those of one aggregate's nodes need none. Documents write them
 // in all cases.
-var linkTypes = []string{"", "lan", "ethernet", "vlan", "gre-tunnel", "egre-tunnel"}
+var linkTypes = []string{"", "lan", "ethernet", "vlan", "gre-tunnel", "egre-tunnel", "gre", "egre", "vxlan"}
 
 // newLinkage resolves the ends of links and refuses links that contradict
 // themselves or are of a kind that no driver makes. delays are the delay nodes

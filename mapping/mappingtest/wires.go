@@ -114,6 +114,11 @@ func wireAt(c Case, id urn.URN) ([2]inventory.Port, bool) {
 			}
 		}
 	}
+	for i := range c.Snapshot.Hosts {
+		if h := &c.Snapshot.Hosts[i]; h.ID.Equal(id) && h.Underlay > 0 {
+			return [2]inventory.Port{{Node: h.ID}}, true // to the network
+		}
+	}
 	return [2]inventory.Port{}, false
 }
 
@@ -131,6 +136,9 @@ func rateOf(c Case, id urn.URN) capacity.Kbps {
 		}
 	}
 	for i := range c.Snapshot.Hosts {
+		if c.Snapshot.Hosts[i].ID.Equal(id) {
+			least(c.Snapshot.Hosts[i].Underlay)
+		}
 		for _, f := range c.Snapshot.Hosts[i].Interfaces {
 			for _, e := range ends {
 				if !e.Interface.IsZero() && f.ID.Equal(e.Interface) {
