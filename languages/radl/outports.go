@@ -21,9 +21,6 @@ const outportsHint = "want such as 22, 8080/tcp, 9000:9100/udp, 8899-22 or 10.0.
 // parseOutports reads a list of ports:
 // [CIDR-]PORT[:PORT][/PROTOCOL][-PORT[/PROTOCOL]].
 func parseOutports(text string) (ports []outport, what, hint string) {
-	if text == "" {
-		return nil, "", ""
-	}
 	for _, part := range strings.Split(text, ",") {
 		p, what := parseOutport(part)
 		if what != "" {

@@ -37,6 +37,9 @@ func parseText(s *Source) (*Document, []languages.Problem) {
 			p.recover()
 		}
 	}
+	if len(d.Items) == 1 && p.described && len(p.problems) == 0 {
+		p.problem(d.Items[0].offset(), "a description of nothing", "put what it describes after it")
+	}
 	return d, p.problems
 }
 

@@ -7,7 +7,7 @@
 // the reference parser's counts: 512M are 512000000 bytes. What slips through
 // that parser only by accident is refused: characters that it skips (-1 read
 // as 1), a stray parenthesis, fractions of machines, keys that stand twice in
-// one JSON object, ports above 65535, mapped ranges of ports.
+// one JSON object, values and names of other types there than the text form has, ports above 65535, mapped ranges of ports.
 package radl
 
 import (
