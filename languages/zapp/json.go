@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -149,4 +151,29 @@ func (v *value) kind() string {
 		return "an object"
 	}
 	return "null"
+}
+
+// canonical is a text that equal values have in common.
+func (v *value) canonical() string {
+	switch is := v.is.(type) {
+	case []*value:
+		var b strings.Builder
+		for _, item := range is {
+			b.WriteString(item.canonical() + ",")
+		}
+		return "[" + b.String() + "]"
+	case *object:
+		var b strings.Builder
+		for _, name := range slices.Sorted(maps.Keys(is.fields)) {
+			fmt.Fprintf(&b, "%q:%s,", name, is.fields[name].canonical())
+		}
+		return "{" + b.String() + "}"
+	case json.Number:
+		if n, err := is.Float64(); err == nil {
+			return strconv.FormatFloat(n, 'g', -1, 64)
+		}
+		return is.String()
+	default:
+		return fmt.Sprintf("%T %[1]q", is)
+	}
 }

@@ -292,13 +292,13 @@ func (p *parser) service(v *value) *Service {
 	if f.get("replicas", false) != nil {
 		f.number("replicas", false, true, 1, huge, 1)
 	}
-	p.environment(s, f.list("environment", p.v3))
-	for _, at := range f.list("ports", true) {
+	p.environment(s, p.unlike(f.list("environment", p.v3)))
+	for _, at := range p.unlike(f.list("ports", true)) {
 		if port, ok := p.port(at); ok {
 			s.Ports = append(s.Ports, port)
 		}
 	}
-	p.volumes(f.list("volumes", p.v3))
+	p.volumes(p.unlike(f.list("volumes", p.v3)))
 	if c := f.get("command", p.v3); c != nil && c.is != nil {
 		s.Command = f.string("command", false)
 		if text, isString := c.is.(string); isString && p.v3 && text == "" {
@@ -307,7 +307,7 @@ func (p *parser) service(v *value) *Service {
 	}
 	if p.v3 {
 		s.WorkDir = f.string("work_dir", false)
-		for _, at := range f.list("labels", false) {
+		for _, at := range p.unlike(f.list("labels", false)) {
 			if label, ok := at.is.(string); ok {
 				s.Labels = append(s.Labels, label)
 			} else {
@@ -325,6 +325,22 @@ func (p *parser) service(v *value) *Service {
 	p.resources(s, f)
 	f.rest()
 	return s
+}
+
+// unlike refuses items that are equal, as the JSON schema of version 3 does.
+func (p *parser) unlike(list []*value) []*value {
+	if !p.v3 {
+		return list
+	}
+	seen := map[string]bool{}
+	for _, v := range list {
+		text := v.canonical()
+		if seen[text] {
+			p.wrong(v, "it is there twice", "leave one out")
+		}
+		seen[text] = true
+	}
+	return list
 }
 
 // resources are a number of bytes and cores in version 2, and intervals in
