@@ -14,7 +14,7 @@ import (
 var fuzzLimits = tree.Limits{Bytes: 64 << 10, Nodes: 5000}
 
 func FuzzRead(f *testing.F) {
-	for _, list := range [][]grammar{cases, templates, derivations} {
+	for _, list := range [][]grammar{cases, templates, derivations, refinements, assignments, calls} {
 		for i, c := range list {
 			if i%4 == 0 {
 				f.Add([]byte(c.text))
