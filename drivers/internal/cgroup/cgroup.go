@@ -71,6 +71,13 @@ var weights = map[string]string{"cpu.shares": "262144", "cpu.weight": "10000"}
 // nodes do does not hold it up.
 func (h Hierarchies) Settle(name string, pid int) error {
 	for _, d := range h.Dirs {
+		if _, err := os.Stat(filepath.Join(d, "cpu.rt_runtime_us")); err == nil {
+			// A relay's threads are of real time, for which only the root of
+			// this hierarchy has time.
+			if os.WriteFile(filepath.Join(d, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0) == nil {
+				continue
+			}
+		}
 		err := settle(filepath.Join(d, name), pid)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = settle(filepath.Join(d, name), pid) // somebody thought that nobody wants it any more
