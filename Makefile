@@ -6,7 +6,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 3s
 SOAKFUZZTIME ?= 5m
 
-.PHONY: build demo test soak bench bench bench-links-mapping lint format-check clean
+.PHONY: build demo test soak bench bench-mapping bench-links lint format-check clean
 
 build:
 	scripts/setup build

@@ -75,3 +75,22 @@ func TestDelayNodes(t *testing.T) {
 		t.Error("the random requests are too easy or too hard to tell anything")
 	}
 }
+
+// TestNoDelayNodes asks for a latency where delay nodes are declared, for a
+// caller that cannot make them.
+func TestNoDelayNodes(t *testing.T) {
+	c := mappingtest.Case{Options: options(), Snapshot: testbed(t, `
+sliver_types: [{name: raw-pc, driver: simulated}, {name: delay, driver: simulated, delay: true, whole_host: true}]
+hosts: [{name: "pc[1-4]", sliver_types: [raw-pc, delay]}]
+`)}
+	c.Request = &request.Request{Nodes: []request.Node{node("a", typed("raw-pc"), wired("")), node("b", typed("raw-pc"), wired(""))},
+		Links: []request.Link{link("l", "a:if0", "b:if0")}}
+	c.Request.Links[0].Properties = []request.Property{{LatencyMs: 5}}
+	if _, r, err := run(c); err != nil || r == nil || !strings.Contains(r.Error(), "l: asks for a latency of 5 ms, but links of these nodes cannot be shaped here: it would take a delay node between its ends") {
+		t.Errorf("%v, %v", r, err)
+	}
+	c.Options.DelayNodes = true
+	if p := place(t, c); len(p.Nodes) != 3 || p.Nodes[2].Delays != "l" {
+		t.Errorf("%+v", p.Nodes)
+	}
+}

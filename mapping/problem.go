@@ -80,9 +80,6 @@ func (j *job) problem(hints []option) *layout {
 	}
 	for i := range j.links.groups {
 		g := &j.links.groups[i]
-		if g.link != nil && len(g.members) == 2 {
-			continue // the link itself sees to it
-		}
 		out := solver.Group{Name: g.group.Name, Apart: g.group.Apart, BySwitch: g.group.By == request.BySwitch, ByZone: g.group.By == request.BySite}
 		if !g.hard() {
 			out.Weight = g.group.Weight
