@@ -26,9 +26,11 @@ func (s *Service) checkShape(l *request.Link, v *slivers.Sliver) error {
 	if err == nil {
 		return nil
 	}
-	kind := mapping.Bandwidth
-	if v.Link.SharedVLAN != "" {
-		kind = mapping.Unavailable
+	kind := mapping.Unavailable
+	for _, e := range v.Link.Ends {
+		if e.Out != (request.Shape{}) || e.In != (request.Shape{}) {
+			kind = mapping.Bandwidth
+		}
 	}
 	place := l.Place
 	if len(l.Properties) > 0 && l.Properties[0].Place != (request.Place{}) {

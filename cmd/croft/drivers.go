@@ -96,7 +96,7 @@ func openDriver(conf *config.Config, testbed func() *inventory.Snapshot, wires *
 	switch name {
 	case "namespace":
 		return namespace.New(namespace.Config{
-			Dir: conf.State, Wires: wires, Protected: []string{filepath.Dir(conf.Inventory), filepath.Dir(conf.Database), filepath.Dir(conf.PKI.Key), conf.Trusted},
+			Dir: conf.State, Wires: wires, Machine: localMachine(conf), Protected: []string{filepath.Dir(conf.Inventory), filepath.Dir(conf.Database), filepath.Dir(conf.PKI.Key), conf.Trusted},
 			Images: func(directory string) (string, error) { return directory, nil }, Logger: log,
 		})
 	case "docker":
@@ -111,10 +111,17 @@ func openDriver(conf *config.Config, testbed func() *inventory.Snapshot, wires *
 		name, strings.Join(driverNames, ", "))
 }
 
+// localMachine is how links leave this machine.
+func localMachine(conf *config.Config) *wiring.Machine {
+	others := slices.ContainsFunc(conf.Docker.Hosts, func(h config.DockerHost) bool { return !strings.HasPrefix(h.Address, "unix:") })
+	return &wiring.Machine{Name: "this machine", Underlay: conf.Links.UnderlayAddress(), Uplinks: conf.Links.Uplinks,
+		Alone: !others && len(conf.Links.Uplinks) == 0}
+}
+
 func openDocker(conf *config.Config, testbed *inventory.Snapshot, wires *wiring.Switch, log *slog.Logger) (*docker.Driver, error) {
-	c := docker.Config{Wires: wires, Dir: filepath.Join(conf.State, "docker"), Manager: testbed.Manager, Pull: conf.Docker.Pull, Logger: log}
+	c := docker.Config{Wires: wires, Machine: localMachine(conf), Dir: filepath.Join(conf.State, "docker"), Manager: testbed.Manager, Pull: conf.Docker.Pull, Logger: log}
 	for i, h := range conf.Docker.Hosts {
-		host := docker.Host{Name: h.Name, Address: h.Address, TLS: docker.TLS(h.TLS), SSH: docker.SSH(h.SSH)}
+		host := docker.Host{Name: h.Name, Address: h.Address, Underlay: h.UnderlayAddress(), Uplinks: h.Uplinks, TLS: docker.TLS(h.TLS), SSH: docker.SSH(h.SSH)}
 		for _, name := range h.Components {
 			at := slices.IndexFunc(testbed.Hosts, func(h inventory.Host) bool { return h.Name == name || h.ID.String() == name })
 			if at < 0 {

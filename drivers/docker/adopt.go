@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/moby/moby/client"
 
@@ -45,10 +46,8 @@ func (d *Driver) adopt(ctx context.Context, h *host) error {
 	if err := d.sweep(ctx, h); err != nil {
 		return err
 	}
-	if h.local() {
-		if err := d.adoptLinks(ctx, h); err != nil {
-			return err
-		}
+	if err := d.adoptLinks(ctx, h); err != nil {
+		return err
 	}
 	h.adopted.Store(true)
 	return nil
@@ -59,13 +58,21 @@ func (d *Driver) adoptLinks(ctx context.Context, h *host) error {
 	if err != nil {
 		return err
 	}
-	up := map[urn.URN]bool{}
+	var up []urn.URN
 	for _, n := range nodes {
-		up[n.rec.Node.Sliver.Canonical()] = n.running
+		if n.running {
+			up = append(up, n.rec.Node.Sliver)
+		}
 	}
-	// The switch is of this machine, and so is one host: what is not up there
-	// is not up.
-	err = d.wires.Sweep(func(sliver urn.URN) bool { return up[sliver.Canonical()] })
+	if h.wires == nil {
+		// The switch is of this machine, and so is one host: what is not up
+		// there is not up.
+		err = d.wires.Sweep(func(sliver urn.URN) bool { return slices.ContainsFunc(up, sliver.Equal) })
+	} else if _, running, findErr := h.wires.find(ctx); findErr != nil || !running {
+		err = findErr // it is made when there is something for it to do
+	} else if err = h.wires.Sweep(ctx, up); err == nil {
+		err = h.wires.idle(ctx)
+	}
 	if err != nil {
 		return err
 	}

@@ -349,7 +349,7 @@ func (d *Driver) UpdateUsers(ctx context.Context, sliver urn.URN, users []reques
 func (d *Driver) Remove(ctx context.Context, sliver urn.URN) error {
 	ctx, cancel := brief(ctx)
 	defer cancel()
-	if d.wires.Has(sliver) {
+	if l, here := d.wires.Link(sliver); here && l.Way.Machines < 2 {
 		if err := d.wires.Disconnect(sliver); err != nil {
 			return err
 		}
@@ -359,7 +359,7 @@ func (d *Driver) Remove(ctx context.Context, sliver urn.URN) error {
 	n, err := d.find(ctx, sliver)
 	switch {
 	case errors.Is(err, drivers.ErrNotFound):
-		return nil
+		return d.disconnect(ctx, sliver)
 	case err != nil:
 		return fmt.Errorf("remove: %w", err)
 	}
@@ -387,9 +387,11 @@ func (d *Driver) List(ctx context.Context) ([]drivers.Found, error) {
 	for _, n := range slices.Concat(nodes...) {
 		out = append(out, drivers.Found{Sliver: n.rec.Node.Sliver, Kind: drivers.NodeKind, Whole: n.whole, Running: n.running})
 	}
-	for _, l := range d.wires.Links() {
-		out = append(out, drivers.Found{Sliver: l.Sliver, Kind: drivers.LinkKind, Whole: l.Whole})
+	links, err := d.links(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list: %w", err)
 	}
+	out = append(out, links...)
 	slices.SortFunc(out, func(a, b drivers.Found) int { return strings.Compare(a.Sliver.String(), b.Sliver.String()) })
 	return out, nil
 }

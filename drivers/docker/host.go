@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"net/url"
 	"runtime"
 	"slices"
@@ -16,6 +17,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"croft/drivers"
+	"croft/drivers/wiring"
 	"croft/urn"
 )
 
@@ -30,6 +32,12 @@ type Host struct {
 	// Components are the hosts of the inventory whose nodes go here. One Docker
 	// host may have none: it takes the nodes of all others.
 	Components []urn.URN
+
+	// Underlay is the machine's address in the network between the machines, by
+	// which links to others go; zero for none. Uplinks are its interfaces to the
+	// testbed's switches. Of this machine, Config.Machine says so.
+	Underlay netip.Addr
+	Uplinks  []string
 
 	TLS TLS // for tcp
 	SSH SSH // for ssh
@@ -51,8 +59,12 @@ const defaultSocket = "/var/run/docker.sock"
 // host is a Docker host in use.
 type host struct {
 	Host
-	api  *client.Client
-	ssh  *tunnel // nil unless it is reached by SSH
+	api *client.Client
+	ssh *tunnel // nil unless it is reached by SSH
+
+	wires   *farSwitch // nil if it is this machine
+	machine *wiring.Machine
+
 	time func() time.Time
 
 	adopting chan struct{} // full while the host is taken over
@@ -162,11 +174,19 @@ func (d *Driver) openHost(conf Host) (*host, error) {
 	if h.api, err = client.New(options...); err != nil {
 		return nil, err
 	}
+	if !h.local() {
+		h.wires = d.newFarSwitch(h)
+		h.machine = &wiring.Machine{Name: conf.Name, Underlay: conf.Underlay, Uplinks: conf.Uplinks,
+			Alone: len(d.cfg.Hosts) == 1 && d.cfg.Wires == nil}
+	}
 	return h, nil
 }
 
 func (h *host) close() error {
 	err := h.api.Close()
+	if h.wires != nil {
+		h.wires.Close()
+	}
 	if h.ssh != nil {
 		err = errors.Join(err, h.ssh.close())
 	}

@@ -89,9 +89,6 @@ func (d *Driver) makeNode(ctx context.Context, want drivers.Node) error {
 	if err != nil {
 		return err
 	}
-	if len(want.Interfaces) > 0 && !h.local() {
-		return fmt.Errorf("it has %d links: %w", len(want.Interfaces), h.farLinks())
-	}
 	h.serves(want.Host)
 	img, err := d.pulled(ctx, h, want.Image)
 	if err != nil {
@@ -303,7 +300,7 @@ func (d *Driver) updateUsers(ctx context.Context, n *node, users []request.User)
 
 // removeNode removes a node, whole or not, and then what no node needs.
 func (d *Driver) removeNode(ctx context.Context, n *node) error {
-	if err := d.wires.Unplug(n.rec.Node.Sliver); err != nil {
+	if err := d.unplug(ctx, n); err != nil {
 		return err
 	}
 	if err := d.end(ctx, n.host, ending{Host: n.host.Name, ID: n.id, Remove: true}, 0); err != nil {
@@ -312,5 +309,10 @@ func (d *Driver) removeNode(ctx context.Context, n *node) error {
 	d.mu.Lock()
 	delete(d.where, n.rec.Node.Sliver.Canonical())
 	d.mu.Unlock()
+	if n.host.wires != nil {
+		if err := n.host.wires.idle(ctx); err != nil {
+			return err
+		}
+	}
 	return d.sweep(ctx, n.host)
 }

@@ -52,7 +52,7 @@ func (d *Driver) settle(ctx context.Context, n *node) error {
 
 // stop ends a node: asked, for at most grace, then made to.
 func (d *Driver) stop(ctx context.Context, n *node, grace time.Duration) error {
-	if err := d.wires.Unplug(n.rec.Node.Sliver); err != nil {
+	if err := d.unplug(ctx, n); err != nil {
 		return err
 	}
 	return d.end(ctx, n.host, ending{Host: n.host.Name, ID: n.id}, grace)

@@ -50,6 +50,9 @@ func Divide(l drivers.Link, at []*Machine) ([]Part, error) {
 			p.Way.Uplink = e.Leaves
 		}
 	}
+	for i := range parts {
+		parts[i].Way.Machines = len(parts)
+	}
 	if l.SharedVLAN != "" {
 		return parts, joinShared(l, parts)
 	}

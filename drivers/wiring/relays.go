@@ -19,10 +19,15 @@ import (
 	"croft/drivers/wiring/internal/relay"
 )
 
-// Init turns the process into a relay and does not return, if that is what it
+// Init turns the process into a relay, or into the Switch of a machine that is
+// worked from another one, and does not return, if that is what it
 // has been started for; otherwise it does nothing. Programs that use a Switch
 // (and test binaries, in TestMain) call it before anything else.
 func Init() {
+	if socket, is := isFar(os.Args); is {
+		fmt.Fprintf(os.Stderr, "the switch: %v\n", farMain(socket))
+		os.Exit(1)
+	}
 	if len(os.Args) > 1 && os.Args[1] == relay.Word {
 		os.Exit(relay.Main(os.Args[2:]))
 	}

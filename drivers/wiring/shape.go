@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"croft/capacity"
 	"croft/drivers"
@@ -65,6 +66,9 @@ func (s *Switch) Shapes(l drivers.Link) error {
 	k, err := s.kernel()
 	if err != nil {
 		return err
+	}
+	if s.cfg.NoRelays && slices.ContainsFunc(plan(l), k.relayed) {
+		return errors.New("the kernel of that machine cannot shape links so (it takes tbf, and netem for latency, jitter and loss)")
 	}
 	return shapes(l, k)
 }

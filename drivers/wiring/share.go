@@ -88,6 +88,17 @@ func (h *Share) Has(link urn.URN) bool {
 	return r != nil && r.Owner == h.name
 }
 
+// Link returns a link that the driver has made, whole or not.
+func (h *Share) Link(link urn.URN) (Link, bool) {
+	h.sw.mu.Lock()
+	defer h.sw.mu.Unlock()
+	r := h.sw.links[link.Canonical()]
+	if r == nil || r.Owner != h.name {
+		return Link{}, false
+	}
+	return Link{Link: r.Link, Way: r.Way, Whole: r.Whole}, true
+}
+
 // Links lists the driver's links.
 func (h *Share) Links() []Link {
 	return h.sw.linksOf(func(owner string) bool { return owner == h.name })

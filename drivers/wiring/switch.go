@@ -46,6 +46,9 @@ type Config struct {
 	// cannot delay frames; it calls Init. Default: the running one.
 	Executable string
 
+	// NoRelays has links refused that only a relay could shape.
+	NoRelays bool
+
 	// Settle moves a process that outlives the manager to where the manager's
 	// end does not reach it: a cgroup of its own. Optional.
 	Settle func(pid int) error

@@ -28,6 +28,8 @@ type Way struct {
 	// Uplink is the interface of the machine that the link leaves by; "" for
 	// none.
 	Uplink string `json:",omitempty"`
+	// Machines is how many have a part of the link.
+	Machines int `json:",omitempty"`
 }
 
 const (

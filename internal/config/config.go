@@ -39,6 +39,7 @@ type Config struct {
 	Trust    Trust    `yaml:"trust"`
 	Log      Log      `yaml:"log"`
 
+	Links     Between   `yaml:"links"` // of this machine
 	Docker    Docker    `yaml:"docker"`
 	Machines  Machines  `yaml:"machines"`
 	Radl      Radl      `yaml:"radl"`

@@ -21,7 +21,8 @@ type DockerHost struct {
 	Address string `yaml:"address"` // unix:///PATH, tcp://HOST:PORT or ssh://USER@HOST
 	// Components are hosts of the inventory, by name or URN, whose nodes are
 	// made here. One Docker host may leave them out, and takes all others.
-	Components []string  `yaml:"components"`
+	Components []string `yaml:"components"`
+	Between    `yaml:",inline"`
 	TLS        DockerTLS `yaml:"tls"` // for tcp
 	SSH        DockerSSH `yaml:"ssh"` // for ssh
 }
@@ -53,10 +54,14 @@ func (v *validator) docker(d Docker) {
 			}
 			others = h.Name
 		}
+		v.between(field, h.Between)
 		u, err := url.Parse(h.Address)
 		if err != nil {
 			v.fail(field+".address", "%q is not an address", h.Address)
 			continue
+		}
+		if u.Scheme == "unix" && (h.Underlay != "" || len(h.Uplinks) > 0) {
+			v.fail(field, "of this machine, links.underlay and links.uplinks say how links leave it")
 		}
 		files := []struct{ field, value string }{}
 		switch u.Scheme {

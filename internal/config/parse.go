@@ -182,6 +182,7 @@ func (v *validator) check(written, c *Config) {
 	v.trust(written.Trust)
 	v.rest(c.Rest)
 	v.docker(written.Docker)
+	v.between("links", c.Links)
 	v.machines(written.Machines)
 	v.mapping(c.Mapping)
 	v.simulated(c.Simulated)
