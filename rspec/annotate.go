@@ -371,8 +371,9 @@ func hostPort(l slivers.Login) string {
 func (a *annotation) link(l *linkElement, s *slivers.Sliver) {
 	e := l.Element
 	a.setURN(e, "sliver_id", s.URN)
-	if _, ok := lookupAttr(e, "vlantag"); !ok { // required by manifest.xsd; 0 for untagged
-		a.setAttr(&a.edits, e, "vlantag", "0")
+	// Required by manifest.xsd; 0 for untagged.
+	if _, ok := lookupAttr(e, "vlantag"); !ok || tagOf(s) != 0 {
+		a.setAttr(&a.edits, e, "vlantag", strconv.Itoa(tagOf(s)))
 	}
 	ends := map[request.ClientID]slivers.End{}
 	if s.Link != nil {
@@ -391,6 +392,14 @@ func (a *annotation) link(l *linkElement, s *slivers.Sliver) {
 		f.attr("name", a.managerOf(s).String())
 		a.appendTo(&a.edits, e, []fragment{f})
 	}
+}
+
+// tagOf is the VLAN tag of a link; 0 if it has none.
+func tagOf(s *slivers.Sliver) int {
+	if s.Link == nil {
+		return 0
+	}
+	return s.Link.VLAN
 }
 
 // component is that of the interface at an end of a link; zero if its node is
@@ -438,7 +447,7 @@ func (a *annotation) linkFragment(root *etree.Element, s *slivers.Sliver) fragme
 	f := fragment{name: named(root, "link")}
 	f.attr("client_id", string(s.ClientID))
 	f.attr("sliver_id", s.URN.String())
-	f.attr("vlantag", "0")
+	f.attr("vlantag", strconv.Itoa(tagOf(s)))
 	manager := fragment{name: named(root, "component_manager")}
 	manager.attr("name", a.managerOf(s).String())
 	f.kids = append(f.kids, manager)

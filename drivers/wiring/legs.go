@@ -56,7 +56,7 @@ func (s *Switch) portShape(l drivers.Link, e drivers.End) request.Shape {
 
 // linkParts names all that a link may have in the switch.
 func (s *Switch) linkParts(r *linkRecord) []string {
-	out := append([]string{bridgeName(r.Slot)}, s.wayParts(r)...)
+	out := []string{bridgeName(r.Slot)}
 	for _, leg := range s.legs(r.Link) {
 		out = append(out, legBridge(r.Slot, leg.end))
 		for _, letter := range []string{"x", "y", "u", "v"} {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -266,11 +267,7 @@ func (s *Switch) sweep(owner string, running func(sliver urn.URN) bool) error {
 	s.mu.Lock()
 	keep := map[string]bool{}
 	var gone []*portRecord
-	for _, r := range s.links {
-		for _, name := range s.linkParts(r) {
-			keep[name] = true
-		}
-	}
+	links := slices.Collect(maps.Values(s.links))
 	for key, r := range s.ports {
 		if r.Owner == owner && !running(r.Node.Sliver) {
 			gone = append(gone, r)
@@ -282,6 +279,12 @@ func (s *Switch) sweep(owner string, running func(sliver urn.URN) bool) error {
 		}
 	}
 	s.mu.Unlock()
+	for _, r := range links {
+		own, segment := wayParts(r)
+		for _, name := range slices.Concat(s.linkParts(r), own, segment) {
+			keep[name] = true
+		}
+	}
 	present, err := s.fabric.names()
 	if err != nil {
 		return err

@@ -81,26 +81,21 @@ func segmentPair(link int) (near, far string) {
 	return "j" + strconv.Itoa(link), "k" + strconv.Itoa(link)
 }
 
-// wayParts names all that the way of a link may have in the switch. What a
-// segment has stays as long as another link is in it.
-func (s *Switch) wayParts(r *linkRecord) []string {
-	var out []string
+// wayParts names what the way of a link has in the switch. Of a shared VLAN it
+// has the segment together with all others that are in it.
+func wayParts(r *linkRecord) (own, segment []string) {
 	if len(r.Way.Peers) > 0 {
-		out = append(out, tunnelName(r.Slot))
+		own = append(own, tunnelName(r.Slot))
 	}
-	if r.Link.SharedVLAN == "" {
-		if r.Way.Uplink != "" {
-			out = append(out, trunkName(bridgeName(r.Slot)))
-		}
-		return out
+	if r.Link.SharedVLAN != "" {
+		near, far := segmentPair(r.Slot)
+		name := segmentName(r.Link.SharedVLAN)
+		return append(own, near, far), []string{name, trunkName(name)}
 	}
-	near, far := segmentPair(r.Slot)
-	out = append(out, near, far)
-	if s.lastIn(r) {
-		segment := segmentName(r.Link.SharedVLAN)
-		out = append(out, segment, trunkName(segment))
+	if r.Way.Uplink != "" {
+		own = append(own, trunkName(bridgeName(r.Slot)))
 	}
-	return out
+	return own, nil
 }
 
 // lastIn reports whether no other link is in the segment of a link.
@@ -141,12 +136,26 @@ func (s *Switch) buildWay(r *linkRecord) error {
 	return nil
 }
 
-// leaveWay takes off the machine what a link's way has there. netMu is held.
+// leaveWay removes the way of a link, at once: others may get its identifier,
+// its tag or its shared VLAN right afterwards. netMu is held.
 func (s *Switch) leaveWay(r *linkRecord) error {
-	if r.Way.Uplink == "" || r.Link.SharedVLAN != "" && !s.lastIn(r) {
+	names, segment := wayParts(r)
+	last := segment == nil || s.lastIn(r)
+	if last {
+		names = append(names, segment...)
+	}
+	if r.Way.Uplink != "" && last {
+		if err := s.removeTrunk(r.Way.Uplink, r.Link.VLAN); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		delete(s.fabric.bridges, name)
+	}
+	if len(names) == 0 {
 		return nil
 	}
-	return s.removeTrunk(r.Way.Uplink, r.Link.VLAN)
+	return s.fabric.erase(names...)
 }
 
 // ways reports why no link can go a way on this machine, or nil.
