@@ -108,11 +108,15 @@ type bench struct {
 	dir   string
 	hosts map[urn.URN]*host
 	sw    *wiring.Switch
+	// outside is the network that links leave by; nil for that of the test.
+	outside *os.File
 }
 
-func newBench(t testing.TB) *bench {
+func newBench(t testing.TB) *bench { return newBenchIn(t, nil) }
+
+func newBenchIn(t testing.TB, outside *os.File) *bench {
 	needRoot(t)
-	b := &bench{t: t, dir: t.TempDir(), hosts: map[urn.URN]*host{}}
+	b := &bench{t: t, dir: t.TempDir(), hosts: map[urn.URN]*host{}, outside: outside}
 	b.open()
 	t.Cleanup(func() {
 		// Relays outlive the manager: links are taken apart, so that they end.
@@ -136,7 +140,7 @@ func (b *bench) open() {
 		b.sw.Close()
 	}
 	var err error
-	b.sw, err = wiring.Open(wiring.Config{Dir: b.dir, Nodes: func(u urn.URN) (drivers.Node, bool) {
+	b.sw, err = wiring.Open(wiring.Config{Dir: b.dir, Outside: b.outside, Nodes: func(u urn.URN) (drivers.Node, bool) {
 		h := b.hosts[u.Canonical()]
 		if h == nil {
 			return drivers.Node{}, false
