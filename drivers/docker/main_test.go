@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"golang.org/x/sys/unix"
 
 	"croft/drivers"
 	"croft/drivers/docker"
@@ -86,7 +87,9 @@ var errNoEngine = errors.New("no Docker engine")
 
 func (e *engine) socket() string { return filepath.Join(e.dir, "sock") }
 
-func startEngine() (*engine, error) {
+// startEngine starts an engine in a network, or (nil) that of the test. It ends
+// with the thread.
+func startEngine(network *os.File) (*engine, error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("%w: starting dockerd needs root (sudo go test …)", errNoEngine)
 	}
@@ -125,7 +128,16 @@ func startEngine() (*engine, error) {
 	if err := os.WriteFile(dir+"/daemon.json", []byte("{}"), 0o600); err != nil {
 		return nil, err
 	}
-	if err := e.cmd.Start(); err != nil {
+	start := e.cmd.Start
+	if network != nil { // it keeps that of the thread that starts it
+		start = func() error {
+			if err := unix.Setns(int(network.Fd()), unix.CLONE_NEWNET); err != nil {
+				return err
+			}
+			return e.cmd.Start()
+		}
+	}
+	if err := start(); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
 	}
@@ -179,27 +191,38 @@ func (e *engine) stop() {
 // need returns the engine with an image.
 func need(t testing.TB, image string) *engine {
 	t.Helper()
-	starting.Do(func() {
-		started := make(chan struct{})
-		go func() {
-			// The engine gets its signal when the thread that started it ends.
-			runtime.LockOSThread()
-			shared, sharedErr = startEngine()
-			close(started)
-			select {}
-		}()
-		<-started
-	})
+	starting.Do(func() { shared, sharedErr = keepEngine(nil) })
 	if sharedErr != nil {
 		if errors.Is(sharedErr, errNoEngine) {
 			t.Skipf("SKIPPED: %v", sharedErr)
 		}
 		t.Fatal(sharedErr)
 	}
-	err, known := shared.images[image]
+	shared.have(t, image)
+	return shared
+}
+
+// keepEngine starts an engine on a thread that does not end.
+func keepEngine(network *os.File) (e *engine, err error) {
+	started := make(chan struct{})
+	go func() {
+		// The engine gets its signal when the thread that started it ends.
+		runtime.LockOSThread()
+		e, err = startEngine(network)
+		close(started)
+		select {}
+	}()
+	<-started
+	return e, err
+}
+
+// have sees to it that the engine has an image.
+func (e *engine) have(t testing.TB, image string) {
+	t.Helper()
+	err, known := e.images[image]
 	if !known {
-		err = shared.importImage(image)
-		shared.images[image] = err
+		err = e.importImage(image)
+		e.images[image] = err
 	}
 	if errors.Is(err, exec.ErrNotFound) {
 		t.Skipf("SKIPPED: image %s cannot be made here: %v", image, err)
@@ -207,7 +230,6 @@ func need(t testing.TB, image string) *engine {
 	if err != nil {
 		t.Fatalf("make image %s: %v", image, err)
 	}
-	return shared
 }
 
 func (e *engine) importImage(name string) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/containerd/errdefs"
@@ -42,14 +43,24 @@ type farSwitch struct {
 	d *Driver
 	h *host
 	*wiring.Far
-	// using holds off the end of the container; making lets one make it.
-	making chan struct{}
+	making chan struct{} // full while the container is made
+
+	mu        sync.Mutex
+	connected string // ID of the container that was connected to last
 }
 
 func (d *Driver) newFarSwitch(h *host) *farSwitch {
 	s := &farSwitch{d: d, h: h, making: make(chan struct{}, 1)}
-	s.Far = wiring.NewFar(s.dial)
+	s.Far = wiring.NewFar(s.dial, s.alive)
 	return s
+}
+
+// alive reports whether the container that was connected to last runs.
+func (s *farSwitch) alive(ctx context.Context) bool {
+	id, running, err := s.find(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return err == nil && running && id == s.connected
 }
 
 func (d *Driver) switchName() string { return "croft-" + d.scope + "-switch" }
@@ -75,6 +86,9 @@ func (s *farSwitch) dial(ctx context.Context) (net.Conn, error) {
 	for {
 		c, err := s.d.join(ctx, &node{host: s.h, id: id}, "unix", switchSocket)
 		if err == nil {
+			s.mu.Lock()
+			s.connected = id
+			s.mu.Unlock()
 			return c, nil
 		}
 		if _, running, findErr := s.find(ctx); findErr != nil || !running {

@@ -91,14 +91,18 @@ func readFrame(r io.Reader, v any) error {
 
 // Far is a Switch on another machine.
 type Far struct {
-	dial func(ctx context.Context) (net.Conn, error)
+	dial  func(ctx context.Context) (net.Conn, error)
+	alive func(ctx context.Context) bool
 
 	mu   sync.Mutex
 	conn net.Conn
 }
 
-// NewFar returns the Switch whose process a function connects to.
-func NewFar(dial func(ctx context.Context) (net.Conn, error)) *Far { return &Far{dial: dial} }
+// NewFar returns the Switch whose process a function connects to, and another
+// one says whether that is still there: its end need not end the connection.
+func NewFar(dial func(ctx context.Context) (net.Conn, error), alive func(ctx context.Context) bool) *Far {
+	return &Far{dial: dial, alive: alive}
+}
 
 // Close ends the connection. The Switch goes on.
 func (f *Far) Close() error {
@@ -122,6 +126,9 @@ func (f *Far) call(ctx context.Context, c farCall) (farAnswer, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var a farAnswer
+	if f.conn != nil && !f.alive(ctx) {
+		f.drop()
+	}
 	err := errors.New("not connected")
 	for attempt := 0; attempt < 2; attempt++ {
 		fresh := f.conn == nil
