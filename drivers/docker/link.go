@@ -86,6 +86,7 @@ func (d *Driver) disconnect(ctx context.Context, link urn.URN) error {
 	ctx, cancel := brief(ctx)
 	defer cancel()
 	errs := []error{d.wires.Disconnect(link)}
+	d.tidy()
 	for _, h := range d.hosts {
 		if h.wires != nil {
 			errs = append(errs, h.wires.disconnect(ctx, link))

@@ -28,6 +28,17 @@
 // Links hold over restarts of nodes, of the manager (what is in the switch
 // goes on without it), and of the machine (they come back with their nodes).
 //
+// Drivers that share a Switch have a Share each, by which their nodes can be
+// joined.
+//
+// # Beyond the machine
+//
+// Each machine has a Switch with its part of a link (Divide), which goes on as
+// its Way says: a VXLAN whose packets leave in the machine's network and whose
+// frames come out in the switch, or a veth pair to the machine's network, where
+// two eBPF programs give frames a tag and take it off, from and to an interface.
+// Links with one shared VLAN have one more bridge, the segment, that joins them.
+//
 // # State
 //
 // Below Config.Dir, written before it is made:

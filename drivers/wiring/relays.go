@@ -175,7 +175,7 @@ func (s *Switch) spawnRelay(slot int, pipes []relay.Pipe, sockets []*os.File) (_
 	os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(strconv.Itoa(relayNice)), 0)
 	// Until it is told to begin it ends with the manager.
 	err = records.Write(s.relayFile(slot), relayRecord{PID: p.PID, Start: p.Start, Boot: s.boot}, false)
-	if settle := s.settler(); err == nil && settle != nil {
+	if settle := s.settler(slot); err == nil && settle != nil {
 		err = settle(pid)
 	}
 	if err == nil {

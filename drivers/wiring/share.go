@@ -154,14 +154,19 @@ func (s *Switch) ownNode(driver string, sliver urn.URN) bool {
 	return is
 }
 
-// settler moves a process to where the manager's end does not reach it, if some
-// driver can.
-func (s *Switch) settler() func(pid int) error {
+// settler moves the relay of a link to where the manager's end does not reach
+// it, if the link's driver can.
+func (s *Switch) settler(slot int) func(pid int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, h := range s.shares {
-		if h.settle != nil {
-			return h.settle
+	for _, r := range s.links {
+		if r.Slot != slot {
+			continue
+		}
+		for _, h := range s.shares {
+			if h.name == r.Owner {
+				return h.settle
+			}
 		}
 	}
 	return nil
