@@ -34,7 +34,7 @@ soak: format-check
 # testbeds that change.
 bench: build
 	scripts/setup test
-	$(GO) test -run '^$$' -bench . -benchtime 5s ./internal/e2e
+	$(GO) test -run '^$$' -bench 'Calls|ListResources' -benchtime 5s ./internal/e2e
 
 # Placements on testbeds of up to 4,000 hosts: time, violations, score beside
 # those of a planted placement and of Emulab's assign, bytes.
@@ -47,6 +47,8 @@ bench-links:
 	scripts/setup build test
 	$(GO) test -run '^$$' -bench BenchmarkLinks -benchtime 1x -timeout 20m ./drivers/wiring
 	$(GO) test -run '^$$' -bench BenchmarkRing -benchtime 1x -timeout 20m ./drivers/namespace
+	$(GO) test -run '^$$' -bench RingThroughFrontDoor -benchtime 1x -timeout 30m ./internal/e2e
+	$(GO) test -run '^$$' -bench LoginsUnderFlood -benchtime 50x -timeout 10m ./internal/e2e
 
 lint: format-check
 	$(GO) vet ./...
