@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -24,14 +25,26 @@ var (
 )
 
 // clock is a clock that tests set.
-type clock struct{ now time.Time }
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
 
-func (c *clock) Now() time.Time          { return c.now }
-func (c *clock) advance(d time.Duration) { c.now = c.now.Add(d) }
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
 
 func accounts(t *testing.T) (a *rest.Accounts, c *clock, token string) {
 	t.Helper()
-	c = &clock{time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	c = &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	argon, err := rest.HashPassword("alice's password", rand.Reader)
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -84,6 +85,19 @@ func (noWayIn) Open(context.Context, urn.URN, int, func(context.Context) (net.Co
 }
 func (noWayIn) Close(urn.URN) {}
 
+// residents are the accounts of all houses: to prove a password is dear.
+var residents = sync.OnceValues(func() (*rest.Accounts, error) {
+	var list []rest.Account
+	for name, member := range map[string]urn.URN{"alice": alice, "bob": bob} {
+		hash, err := bcrypt.GenerateFromPassword([]byte(name+"'s password"), bcrypt.MinCost)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, rest.Account{Name: name, Password: string(hash), Member: member})
+	}
+	return rest.NewAccounts(list, time.Now)
+})
+
 // house is a site with all of its doors.
 type house struct {
 	*testing.T
@@ -128,15 +142,7 @@ func newHouse(t *testing.T, c *clock) *house {
 		t.Fatal(err)
 	}
 	t.Cleanup(h.service.Close)
-	var list []rest.Account
-	for name, member := range map[string]urn.URN{"alice": alice, "bob": bob} {
-		hash, err := bcrypt.GenerateFromPassword([]byte(name+"'s password"), bcrypt.MinCost)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, rest.Account{Name: name, Password: string(hash), Member: member})
-	}
-	known, err := rest.NewAccounts(list, now)
+	known, err := residents()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func TestRenewals(t *testing.T) {
 	for _, d := range doors() {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
-			c := &clock{time.Now().Truncate(time.Second)}
+			c := &clock{now: time.Now().Truncate(time.Second)}
 			h := newHouse(t, c)
 			begun := c.Now()
 			slice := d.open(h)
