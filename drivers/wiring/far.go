@@ -264,7 +264,7 @@ func farMain(socket string) error {
 		}
 		go func() {
 			defer c.Close()
-			if err := f.serve(c); err != nil && !errors.Is(err, io.EOF) {
+			if err := f.serve(c); !errors.Is(err, io.EOF) {
 				log.Error("a call of the manager's", "err", err)
 			}
 		}()
@@ -286,6 +286,7 @@ func (f *far) learn(nodes ...drivers.Node) {
 	}
 }
 
+// serve answers calls until one cannot be read or answered.
 func (f *far) serve(c io.ReadWriter) error {
 	for {
 		var call farCall
