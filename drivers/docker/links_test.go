@@ -97,8 +97,9 @@ func startElsewhere(t *testing.T, count int) []*elsewhere {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { l.Close() })
+		at := int(m.ns.Fd())
 		go relayBy(l, func() (c net.Conn, err error) {
-			err = wiring.InNetwork(int(m.ns.Fd()), func() error {
+			err = wiring.InNetwork(at, func() error {
 				c, err = net.Dial("tcp", e.address)
 				return err
 			})
