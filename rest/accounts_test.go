@@ -8,12 +8,12 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
 
+	"croft/aggregate/aggregatetest/surroundings"
 	"croft/credentials"
 	"croft/rest"
 	"croft/urn"
@@ -24,27 +24,9 @@ var (
 	bob   = urn.MustParse("urn:publicid:IDN+example.org+user+bob")
 )
 
-// clock is a clock that tests set.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
-func accounts(t *testing.T) (a *rest.Accounts, c *clock, token string) {
+func accounts(t *testing.T) (a *rest.Accounts, c *surroundings.Clock, token string) {
 	t.Helper()
-	c = &clock{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	c = surroundings.StandingClock(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	argon, err := rest.HashPassword("alice's password", rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +108,7 @@ func TestThrottle(t *testing.T) {
 	if n < 5 || n > 20 {
 		t.Errorf("%d guesses at one account went through", n)
 	}
-	c.advance(6 * time.Minute) // what was right lately is forgotten
+	c.Advance(6 * time.Minute) // what was right lately is forgotten
 	for range accountGuesses {
 		_, _ = a.Password(ctx, "198.51.100.1", "alice", "guess")
 	}
@@ -142,7 +124,7 @@ func TestThrottle(t *testing.T) {
 	if _, err := a.Token(ctx, "203.0.113.1", "guess"); !errors.As(err, &slow) {
 		t.Errorf("tokens are guessed without end: %v", err)
 	}
-	c.advance(time.Hour)
+	c.Advance(time.Hour)
 	if _, err := a.Password(ctx, "192.0.2.3", "alice", "alice's password"); err != nil {
 		t.Errorf("after an hour: %v", err)
 	}

@@ -1,36 +1,29 @@
 package rest_test
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
 	"io"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"golang.org/x/crypto/bcrypt"
-
 	"croft/aggregate"
+	"croft/aggregate/aggregatetest"
+	"croft/aggregate/aggregatetest/surroundings"
 	"croft/credentials"
-	"croft/drivers"
-	"croft/drivers/simulated"
-	"croft/inventory"
 	"croft/languages"
 	language "croft/languages/camp"
 	"croft/languages/radl"
 	"croft/languages/zapp"
-	"croft/mapping"
 	"croft/rest"
 	"croft/rest/camp"
 	"croft/rest/im"
@@ -38,7 +31,6 @@ import (
 	"croft/rest/zoe"
 	"croft/rspec"
 	"croft/slivers"
-	"croft/slivers/sqlite"
 	"croft/urn"
 )
 
@@ -77,39 +69,18 @@ func TestOpenAPI(t *testing.T) {
 	}
 }
 
-// noWayIn is for nodes that nobody logs in to.
-type noWayIn struct{}
-
-func (noWayIn) Open(context.Context, urn.URN, int, func(context.Context) (net.Conn, error)) (slivers.Login, error) {
-	return slivers.Login{}, fmt.Errorf("simulated nodes take no logins")
-}
-func (noWayIn) Close(urn.URN) {}
-
-// residents are the accounts of all houses: to prove a password is dear.
-var residents = sync.OnceValues(func() (*rest.Accounts, error) {
-	var list []rest.Account
-	for name, member := range map[string]urn.URN{"alice": alice, "bob": bob} {
-		hash, err := bcrypt.GenerateFromPassword([]byte(name+"'s password"), bcrypt.MinCost)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, rest.Account{Name: name, Password: string(hash), Member: member})
-	}
-	return rest.NewAccounts(list, time.Now)
-})
-
 // house is a site with all of its doors.
 type house struct {
 	*testing.T
-	service    *aggregate.Service
+	service    *aggregatetest.Aggregate
 	executions *zoe.Face
 	server     *httptest.Server
 	client     *http.Client
 	records    string
-	clock      *clock
+	clock      *surroundings.Clock
 }
 
-func newHouse(t *testing.T, c *clock) *house {
+func newHouse(t *testing.T, c *surroundings.Clock) *house {
 	t.Helper()
 	dir := t.TempDir()
 	h := &house{T: t, records: filepath.Join(dir, "rest"), clock: c}
@@ -117,51 +88,23 @@ func newHouse(t *testing.T, c *clock) *house {
 	if c != nil {
 		now = c.Now
 	}
-	snapshot, err := inventory.Parse([]byte(doorsInventory), "inventory.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "slivers.db"), now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	driver, err := simulated.New(simulated.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
-	h.service = aggregate.New(aggregate.Config{
-		Inventory: func() *inventory.Snapshot { return snapshot },
-		Languages: languages.Set{rspec.Language{}, radl.Language{}, zapp.Language{}, language.Language{}}, Mapper: new(mapping.Optimizer),
-		Store: store, Drivers: map[string]drivers.Driver{"simulated": driver}, Entrances: noWayIn{},
+	h.service = aggregatetest.New(t, aggregatetest.Config{
+		Inventory: doorsInventory, Languages: languages.Set{rspec.Language{}, radl.Language{}, zapp.Language{}, language.Language{}}, Clock: now, Log: log,
 		Leases: aggregate.Leases{Allocated: time.Hour, AllocatedMax: time.Hour, Provisioned: time.Hour, ProvisionedMax: 48 * time.Hour},
-		Clock:  now, Random: rand.Reader, Log: log,
 	})
-	if err := h.service.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(h.service.Close)
-	known, err := residents()
+	known := resttest.Accounts(t, now, "alice", "bob")
+	records := func(face string) *rest.Records { return resttest.Records(t, filepath.Join(h.records, face)) }
+	var err error
+	h.executions, err = zoe.New(zoe.Config{Service: h.service.Service, Accounts: known, Records: records("zoe"), Path: "/zoe", Every: time.Hour, Clock: now, Random: rand.Reader, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	records := func(face string) *rest.Records {
-		r, err := rest.OpenRecords(filepath.Join(h.records, face))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	h.executions, err = zoe.New(zoe.Config{Service: h.service, Accounts: known, Records: records("zoe"), Path: "/zoe", Every: time.Hour, Clock: now, Random: rand.Reader, Log: log})
+	platform, err := camp.New(camp.Config{Service: h.service.Service, Accounts: known, Records: records("camp"), Path: "/camp", Clock: now, Random: rand.Reader, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
-	platform, err := camp.New(camp.Config{Service: h.service, Accounts: known, Records: records("camp"), Path: "/camp", Clock: now, Random: rand.Reader, Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	infrastructures := im.New(im.Config{Service: h.service, Accounts: known, Records: records("im"), Path: "/im", Clock: now, Random: rand.Reader, Log: log})
+	infrastructures := im.New(im.Config{Service: h.service.Service, Accounts: known, Records: records("im"), Path: "/im", Clock: now, Random: rand.Reader, Log: log})
 	h.server = httptest.NewServer(rest.Handler(rest.Config{
 		Faces: map[string]http.Handler{"/im": infrastructures, "/zoe": h.executions, "/camp": platform},
 		Log:   log, Clock: now, BodyBytes: 1 << 20, Concurrent: 8,
@@ -188,7 +131,7 @@ func (h *house) call(who, method, at, body string, headers ...string) (int, []by
 	if err != nil {
 		h.Fatal(err)
 	}
-	r.SetBasicAuth(who, who+"'s password")
+	r.SetBasicAuth(who, resttest.Password(who))
 	for _, s := range headers {
 		name, value, _ := strings.Cut(s, ": ")
 		r.Header.Set(name, value)

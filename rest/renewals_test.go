@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"croft/aggregate/aggregatetest/surroundings"
 	"croft/rest"
 	"croft/urn"
 )
@@ -20,13 +21,13 @@ func TestRenewals(t *testing.T) {
 	for _, d := range doors() {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
-			c := &clock{now: time.Now().Truncate(time.Second)}
+			c := surroundings.StandingClock(time.Now().Truncate(time.Second))
 			h := newHouse(t, c)
 			begun := c.Now()
 			slice := d.open(h)
 			h.await("it is ready", func() bool { return d.list(h, "alice")[slice.String()].up })
 			lease := h.service.Leases.ProvisionedMax
-			renewals := &rest.Renewals{Service: h.service, Members: []urn.URN{alice, alice}, Lifetime: 5 * lease / 2, Clock: c.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
+			renewals := &rest.Renewals{Service: h.service.Service, Members: []urn.URN{alice, alice}, Lifetime: 5 * lease / 2, Clock: c.Now, Log: slog.New(slog.NewTextHandler(io.Discard, nil))}
 			expires := func() time.Time {
 				held, err := h.service.SlicesOf(h.Context(), alice, rest.Authorities("example.org", alice))
 				if err != nil || len(held) == 0 {
@@ -36,7 +37,7 @@ func TestRenewals(t *testing.T) {
 			}
 			if d.name == "am" {
 				before := expires()
-				c.advance(before.Sub(c.Now()) - time.Minute)
+				c.Advance(before.Sub(c.Now()) - time.Minute)
 				renewals.Pass(h.Context())
 				if got := expires(); !got.Equal(before) {
 					t.Errorf("a slice of the AM API ends at %s, want %s", got, before)
@@ -51,7 +52,7 @@ func TestRenewals(t *testing.T) {
 			for _, step := range []struct{ after, end time.Duration }{
 				{lease * 3 / 4, lease * 7 / 4}, {lease * 3 / 2, lease * 5 / 2}, {lease * 9 / 4, lease * 5 / 2},
 			} {
-				c.advance(begun.Add(step.after).Sub(c.Now()))
+				c.Advance(begun.Add(step.after).Sub(c.Now()))
 				renewals.Pass(h.Context())
 				if got, want := expires(), begun.Add(step.end); !got.Equal(want) {
 					t.Errorf("after %s it ends at %s, want %s", step.after, got, want)
@@ -67,7 +68,7 @@ func TestRenewals(t *testing.T) {
 			if got, want := expires(), begun.Add(lease*5/2); !got.Equal(want) {
 				t.Errorf("without an account it ends at %s, want %s", got, want)
 			}
-			c.advance(lease)
+			c.Advance(lease)
 			held, err := h.service.Slivers(h.Context(), slice)
 			if err != nil || len(held) == 0 || held[0].Live(c.Now()) {
 				t.Errorf("after its end: %v, %v", held, err)

@@ -2,18 +2,14 @@ package camp_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -22,19 +18,14 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 
 	"croft/aggregate"
-	"croft/drivers"
-	"croft/drivers/simulated"
-	"croft/inventory"
+	"croft/aggregate/aggregatetest"
+	"croft/aggregate/aggregatetest/surroundings"
 	"croft/languages"
 	language "croft/languages/camp"
 	"croft/languages/camp/pdp"
-	"croft/mapping"
 	"croft/rest"
 	"croft/rest/camp"
 	"croft/rest/resttest"
-	"croft/slivers"
-	"croft/slivers/sqlite"
-	"croft/urn"
 )
 
 const testInventory = `
@@ -75,70 +66,24 @@ services:
       - { characteristic_type: "org.testbed:Node", "org.testbed:count": 2 }
 `
 
-// noEntrances is for nodes that nobody logs in to.
-type noEntrances struct{}
-
-func (noEntrances) Open(context.Context, urn.URN, int, func(context.Context) (net.Conn, error)) (slivers.Login, error) {
-	return slivers.Login{}, errors.New("simulated nodes take no logins")
-}
-func (noEntrances) Close(urn.URN) {}
-
 // bed is a platform of simulated nodes behind HTTPS.
 type bed struct {
 	*testing.T
 	server  *httptest.Server
 	client  *http.Client
-	service *aggregate.Service
-	driver  *simulated.Driver
+	service *aggregatetest.Aggregate
 	hosts   []string
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
-	dir := t.TempDir()
-	snapshot, err := inventory.Parse([]byte(testInventory), "inventory.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "slivers.db"), time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	driver, err := simulated.New(simulated.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var logged bytes.Buffer
+	var logged surroundings.Log
 	log := slog.New(slog.NewTextHandler(&logged, nil))
-	b := &bed{T: t, driver: driver}
-	b.service = aggregate.New(aggregate.Config{
-		Inventory: func() *inventory.Snapshot { return snapshot }, Languages: languages.Set{language.Language{}}, Mapper: new(mapping.Optimizer),
-		Store: store, Drivers: map[string]drivers.Driver{"simulated": driver}, Entrances: noEntrances{},
+	b := &bed{T: t, service: aggregatetest.New(t, aggregatetest.Config{
+		Inventory: testInventory, Languages: languages.Set{language.Language{}}, Log: log,
 		Leases: aggregate.Leases{Allocated: time.Minute, AllocatedMax: time.Hour, Provisioned: time.Hour, ProvisionedMax: 2 * time.Hour},
-		Clock:  time.Now, Random: rand.Reader, Log: log,
-	})
-	if err := b.service.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.service.Close)
-	var list []rest.Account
-	for _, name := range []string{"alice", "bob"} {
-		hash, err := rest.HashPassword(name+"'s password", rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, rest.Account{Name: name, Password: hash, Member: urn.MustParse("urn:publicid:IDN+example.org+user+" + name)})
-	}
-	accounts, err := rest.NewAccounts(list, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	records, err := rest.OpenRecords(filepath.Join(dir, "camp"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	face, err := camp.New(camp.Config{Service: b.service, Accounts: accounts, Records: records, Path: "/camp", Version: "test", Hosts: b.hosts, Clock: time.Now, Random: rand.Reader, Log: log})
+	})}
+	face, err := camp.New(camp.Config{Service: b.service.Service, Accounts: resttest.Accounts(t, time.Now, "alice", "bob"), Records: resttest.Records(t, t.TempDir()), Path: "/camp", Version: "test", Hosts: b.hosts, Clock: time.Now, Random: rand.Reader, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +144,7 @@ func (b *bed) as(who, method, path, body string, headers ...string) answer {
 		b.Fatal(err)
 	}
 	if who != "" {
-		r.SetBasicAuth(who, who+"'s password")
+		r.SetBasicAuth(who, resttest.Password(who))
 	}
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
@@ -486,7 +431,7 @@ func TestRules(t *testing.T) {
 			}
 			time.Sleep(20 * time.Millisecond)
 		}
-		if found, err := b.driver.List(t.Context()); !gone || err != nil || len(found) != 0 {
+		if found, err := b.service.Driver.List(t.Context()); !gone || err != nil || len(found) != 0 {
 			t.Errorf("left over: %v, %v", found, err)
 		}
 	})

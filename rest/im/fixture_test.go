@@ -2,7 +2,6 @@ package im_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -10,31 +9,23 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	"croft/aggregate"
-	"croft/drivers"
-	"croft/drivers/simulated"
-	"croft/inventory"
+	"croft/aggregate/aggregatetest"
+	"croft/aggregate/aggregatetest/surroundings"
 	"croft/languages"
 	"croft/languages/radl"
 	"croft/languages/tosca"
-	"croft/mapping"
 	"croft/rest"
 	"croft/rest/im"
 	"croft/rest/resttest"
 	"croft/rspec"
-	"croft/slivers"
-	"croft/slivers/sqlite"
-	"croft/urn"
 )
 
 const testInventory = `
@@ -67,106 +58,29 @@ func TestMain(m *testing.M) {
 
 // The secrets that may never be seen again.
 const (
-	alicePassword = "alice's own password"
-	bobPassword   = "bob's own password"
+	alicePassword = "alice's password"
+	bobPassword   = "bob's password"
 	cloudSecret   = "secret-of-another-cloud"
 )
-
-// loginDriver takes logins to simulated nodes, which it does not connect.
-type loginDriver struct{ *simulated.Driver }
-
-func (loginDriver) TakesLogins() bool { return true }
-
-// entrances gives nodes ports and listens nowhere.
-type entrances struct {
-	mu   sync.Mutex
-	next int
-}
-
-func (e *entrances) Open(_ context.Context, _ urn.URN, port int, _ func(context.Context) (net.Conn, error)) (slivers.Login, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if port == 0 {
-		e.next++
-		port = 22000 + e.next
-	}
-	return slivers.Login{Host: "192.0.2.1", Port: port}, nil
-}
-
-func (*entrances) Close(urn.URN) {}
-
-// buffer is a log that may be read while it is written.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
 
 // bed is the IM API over HTTP, on simulated nodes.
 type bed struct {
 	*testing.T
-	service *aggregate.Service
-	store   slivers.Store
+	service *aggregatetest.Aggregate
 	server  *httptest.Server
 	client  *http.Client
 	dir     string
-	log     buffer
+	log     surroundings.Log
 }
 
 func newBed(t *testing.T) *bed {
 	t.Helper()
 	b := &bed{T: t, dir: t.TempDir()}
 	log := slog.New(slog.NewTextHandler(&b.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	driver, err := simulated.New(simulated.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if b.store, err = sqlite.Open(t.Context(), filepath.Join(b.dir, "croft.db"), time.Now); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { b.store.Close() })
-	snapshot, err := inventory.Parse([]byte(testInventory), "inventory.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.service = aggregate.New(aggregate.Config{
-		Inventory: func() *inventory.Snapshot { return snapshot }, Languages: languages.Set{rspec.Language{}, radl.Language{}, tosca.Language{}},
-		Mapper: new(mapping.Optimizer), Store: b.store, Drivers: map[string]drivers.Driver{"simulated": loginDriver{driver}}, Entrances: &entrances{},
-		Leases: aggregate.Leases{Allocated: 10 * time.Minute, AllocatedMax: 2 * time.Hour, Provisioned: 24 * time.Hour, ProvisionedMax: 7 * 24 * time.Hour},
-		Clock:  time.Now, Random: rand.Reader, Log: log,
+	b.service = aggregatetest.New(t, aggregatetest.Config{
+		Inventory: testInventory, Languages: languages.Set{rspec.Language{}, radl.Language{}, tosca.Language{}}, Entrances: new(surroundings.Entrances), Log: log,
 	})
-	t.Cleanup(b.service.Close)
-	if err := b.service.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	var list []rest.Account
-	for name, password := range map[string]string{"alice": alicePassword, "bob": bobPassword} {
-		hash, err := rest.HashPassword(password, rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, rest.Account{Name: name, Password: hash, Member: urn.MustParse("urn:publicid:IDN+example.org+user+" + name)})
-	}
-	accounts, err := rest.NewAccounts(list, time.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	records, err := rest.OpenRecords(filepath.Join(b.dir, "rest"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	face := im.New(im.Config{Service: b.service, Accounts: accounts, Records: records, Path: "/im", Clock: time.Now, Random: rand.Reader, Log: log})
+	face := im.New(im.Config{Service: b.service.Service, Accounts: resttest.Accounts(t, time.Now, "alice", "bob"), Records: resttest.Records(t, filepath.Join(b.dir, "rest")), Path: "/im", Clock: time.Now, Random: rand.Reader, Log: log})
 	b.server = httptest.NewServer(rest.Handler(rest.Config{
 		Faces: map[string]http.Handler{"/im": face}, Log: log, Clock: time.Now, BodyBytes: 100 << 10, Concurrent: 8,
 	}))
@@ -273,7 +187,7 @@ func (b *bed) state(path string, want string) map[string]string {
 // slices are those that the store knows with slivers.
 func (b *bed) slivers() int {
 	b.Helper()
-	all, err := b.store.All(b.Context())
+	all, err := b.service.Store.All(b.Context())
 	if err != nil {
 		b.Fatal(err)
 	}

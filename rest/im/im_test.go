@@ -46,7 +46,7 @@ func TestLifeOfAnInfrastructure(t *testing.T) {
 		t.Fatalf("the RADL of a machine: %v\n%s", err, text)
 	}
 	for name, want := range map[string]string{
-		"state": "configured", "net_interface.0.ip": "10.31.0.1", "net_interface.1.ip": "192.0.2.1", "net_interface.0.dns_name": "front-0",
+		"state": "configured", "net_interface.0.ip": "10.31.0.1", "net_interface.1.ip": "127.0.0.1", "net_interface.0.dns_name": "front-0",
 		"disk.0.os.credentials.username": "alice", "instance_name": "front-0", "provider.type": "Croft",
 	} {
 		if got, _ := d.Value(name); got != want {
@@ -119,7 +119,7 @@ func TestLoginKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	public := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey())))
-	all, err := b.store.All(t.Context())
+	all, err := b.service.Store.All(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

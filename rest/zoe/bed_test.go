@@ -2,35 +2,26 @@ package zoe_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"croft/aggregate"
-	"croft/drivers"
-	"croft/drivers/simulated"
-	"croft/inventory"
+	"croft/aggregate/aggregatetest"
+	"croft/aggregate/aggregatetest/surroundings"
 	"croft/languages"
 	"croft/languages/zapp"
-	"croft/mapping"
 	"croft/rest"
 	"croft/rest/resttest"
 	"croft/rest/zoe"
-	"croft/slivers"
-	"croft/slivers/sqlite"
 	"croft/urn"
 )
 
@@ -45,40 +36,14 @@ hosts:
   - {name: host1, sliver_types: [simulated], cores: 4, memory: 64GiB, disk: 40GiB, shared: true}
 `
 
-// noEntrances is for nodes that nobody logs in to.
-type noEntrances struct{}
-
-func (noEntrances) Open(context.Context, urn.URN, int, func(context.Context) (net.Conn, error)) (slivers.Login, error) {
-	return slivers.Login{}, errors.New("simulated nodes take no logins")
-}
-func (noEntrances) Close(urn.URN) {}
-
-// testClock is a clock that stands still until it is moved.
-type testClock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *testClock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *testClock) Advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 // bed is a testbed of simulated nodes with Zoe's face, whose scheduler works
 // when the test says so.
 type bed struct {
 	*testing.T
 	server  *httptest.Server
 	client  *http.Client
-	service *aggregate.Service
-	clock   *testClock
+	service *aggregatetest.Aggregate
+	clock   *surroundings.Clock
 	records *rest.Records
 	bySize  bool
 
@@ -90,45 +55,12 @@ type bed struct {
 
 func newBed(t *testing.T, bySize bool) *bed {
 	t.Helper()
-	dir := t.TempDir()
-	snapshot, err := inventory.Parse([]byte(testInventory), "inventory.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bed{T: t, bySize: bySize, clock: &testClock{now: time.Now()}, log: slog.New(slog.NewTextHandler(io.Discard, nil))}
-	store, err := sqlite.Open(t.Context(), filepath.Join(dir, "slivers.db"), b.clock.Now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	driver, err := simulated.New(simulated.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.service = aggregate.New(aggregate.Config{
-		Inventory: func() *inventory.Snapshot { return snapshot }, Languages: languages.Set{zapp.Language{}}, Mapper: new(mapping.Optimizer),
-		Store: store, Drivers: map[string]drivers.Driver{"simulated": driver}, Entrances: noEntrances{},
+	b := &bed{T: t, bySize: bySize, clock: surroundings.StandingClock(time.Now()), log: slog.New(slog.NewTextHandler(io.Discard, nil)), records: resttest.Records(t, t.TempDir())}
+	b.service = aggregatetest.New(t, aggregatetest.Config{
+		Inventory: testInventory, Languages: languages.Set{zapp.Language{}}, Clock: b.clock.Now, Log: b.log,
 		Leases: aggregate.Leases{Allocated: time.Hour, AllocatedMax: time.Hour, Provisioned: time.Hour, ProvisionedMax: 48 * time.Hour},
-		Clock:  b.clock.Now, Random: rand.Reader, Log: b.log,
 	})
-	if err := b.service.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.service.Close)
-	var list []rest.Account
-	for _, name := range []string{"alice", "bob"} {
-		hash, err := rest.HashPassword(name+"'s password", rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		list = append(list, rest.Account{Name: name, Password: hash, Member: urn.MustParse("urn:publicid:IDN+example.org+user+" + name)})
-	}
-	if b.accounts, err = rest.NewAccounts(list, b.clock.Now); err != nil {
-		t.Fatal(err)
-	}
-	if b.records, err = rest.OpenRecords(filepath.Join(dir, "zoe")); err != nil {
-		t.Fatal(err)
-	}
+	b.accounts = resttest.Accounts(t, b.clock.Now, "alice", "bob")
 	b.restart()
 	b.server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { b.handler.ServeHTTP(w, r) }))
 	t.Cleanup(b.server.Close)
@@ -144,7 +76,7 @@ func newBed(t *testing.T, bySize bool) *bed {
 func (b *bed) restart() {
 	b.Helper()
 	var err error
-	b.face, err = zoe.New(zoe.Config{Service: b.service, Accounts: b.accounts, Records: b.records, Path: "/zoe", Version: "test",
+	b.face, err = zoe.New(zoe.Config{Service: b.service.Service, Accounts: b.accounts, Records: b.records, Path: "/zoe", Version: "test",
 		BySize: b.bySize, Every: time.Hour, Clock: b.clock.Now, Random: rand.Reader, Log: b.log})
 	if err != nil {
 		b.Fatal(err)
@@ -168,7 +100,7 @@ func (b *bed) as(who, method, path, body string, headers ...string) answer {
 		b.Fatal(err)
 	}
 	if who != "" {
-		r.SetBasicAuth(who, who+"'s password")
+		r.SetBasicAuth(who, resttest.Password(who))
 	}
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
