@@ -93,7 +93,7 @@ func (s *Service) reserve(ctx context.Context, grant credentials.Grant, slice ur
 		return nil, errors.Join(err, s.forget(context.WithoutCancel(ctx), placed))
 	}
 	return &Allocated{Manifest: manifest, Version: version, Slivers: placed,
-		Warnings: append(w.compiled.Warnings, unpublished(w.compiled.Request)...)}, nil
+		Warnings: slices.Concat(w.compiled.Warnings, unpublished(w.compiled.Request), untagged(w.compiled.Request, placed))}, nil
 }
 
 // placeAndReserve maps a request and commits the placement. The error is

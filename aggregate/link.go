@@ -2,9 +2,11 @@ package aggregate
 
 import (
 	"fmt"
+	"slices"
 
 	"croft/drivers"
 	"croft/inventory"
+	"croft/languages"
 	"croft/mapping"
 	"croft/request"
 	"croft/slivers"
@@ -93,6 +95,18 @@ func (s *Service) span(pool *tunnelPool, l *request.Link, v *slivers.Sliver, vni
 		return refused
 	}
 	return nil
+}
+
+// untagged warns of links that ask for a VLAN tag and take none.
+func untagged(req *request.Request, placed []slivers.Sliver) (warnings []languages.Problem) {
+	for _, l := range req.Links {
+		if l.VLAN == 0 || !slices.ContainsFunc(placed, func(v slivers.Sliver) bool { return v.Link != nil && v.ClientID == l.ID && v.Link.VLAN == 0 }) {
+			continue
+		}
+		warnings = append(warnings, languages.Problem{Place: l.Place,
+			What: fmt.Sprintf("link %s asks for VLAN tag %d and takes none here", l.ID, l.VLAN), Hint: "links over switches have tags, where the testbed gives tags to links"})
+	}
+	return warnings
 }
 
 // interfaceName is the name of a host's own interface; "" if it has none such.

@@ -56,7 +56,7 @@ func (s *Service) plan(ctx context.Context, p *credentials.Principal, slice urn.
 	if _, err := s.imageCommands(ctx, w.snapshot, tasks, placed); err != nil {
 		return nil, err
 	}
-	return &Planned{Slivers: placed, Warnings: w.compiled.Warnings}, nil
+	return &Planned{Slivers: placed, Warnings: slices.Concat(w.compiled.Warnings, untagged(w.compiled.Request, placed))}, nil
 }
 
 func (s *Service) occupancyWithout(ctx context.Context, without func(*slivers.Sliver) bool) (mapping.Occupancy, error) {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"croft/capacity"
-	"croft/inventory"
 	"croft/mapping/solver"
 	"croft/request"
 	"croft/urn"
@@ -180,68 +179,4 @@ func (j *job) leavesBy(l *layout, sol *solver.Solution, at int32, e endpoint, k 
 		return w.ifaces[0]
 	}
 	return w.ifaces[1]
-}
-
-// assignVLANs gives tags to links that pass switches. Which tag comes first
-// depends on the seed, so that those who map at the same time seldom meet.
-func (j *job) assignVLANs(p *Placement) *Refusal {
-	shared := map[string]*inventory.SharedVLAN{}
-	taken := map[int]bool{}
-	for i := range j.snapshot.SharedVLANs {
-		v := &j.snapshot.SharedVLANs[i]
-		shared[v.Name] = v
-		taken[v.Tag] = true
-	}
-	if j.occupancy != nil {
-		for tag, links := range j.occupancy.VLANs {
-			taken[tag] = taken[tag] || links > 0
-		}
-	}
-	var pool []int
-	for _, r := range j.snapshot.Pools.VLANs {
-		for tag := r.First; tag <= r.Last; tag++ {
-			if !taken[tag] {
-				pool = append(pool, tag)
-				taken[tag] = true
-			}
-		}
-	}
-	next := 0
-	if len(pool) > 0 {
-		next = int(j.options.Seed % uint64(len(pool)))
-	}
-	left := len(pool)
-	for i := range p.Links {
-		l := &p.Links[i]
-		if l.SharedVLAN != "" {
-			l.VLAN = shared[l.SharedVLAN].Tag
-			continue
-		}
-		if len(j.snapshot.Pools.VLANs) == 0 || len(l.Ends) == 1 || !j.passesSwitch(l) {
-			continue
-		}
-		if left == 0 {
-			link := &j.req.Links[i]
-			return &Refusal{Kind: NoVLAN, Item: link.ID, Place: link.Place,
-				Why:  fmt.Sprintf("no VLAN tag is left for it: %s free for links between switches, the request needs more", plural(len(pool), "tag")),
-				Hint: "links within a host need none"}
-		}
-		l.VLAN = pool[next]
-		next = (next + 1) % len(pool)
-		left--
-	}
-	return nil
-}
-
-// passesSwitch reports whether a link runs over a declared switch.
-func (j *job) passesSwitch(l *LinkPlacement) bool {
-	for _, c := range l.Route {
-		w := &j.wires[j.byWire[c.Wire.Canonical()]]
-		for _, h := range w.ends {
-			if int(h) >= len(j.slots) && int(h) < len(j.slots)+len(j.snapshot.Switches) {
-				return true
-			}
-		}
-	}
-	return false
 }

@@ -114,7 +114,7 @@ func (d *delays) cut(u *unshaped, link *request.Link, end int, to, from request.
 	here, there := node.Interfaces[0].ID, node.Interfaces[1].ID
 	d.of[node.ID] = link.ID
 	part := *link
-	part.ID, part.SharedVLAN = d.name(link.ID, "part"), ""
+	part.ID, part.SharedVLAN, part.VLAN = d.name(link.ID, "part"), "", 0
 	d.of[part.ID] = link.ID
 	part.Ends = []request.End{{Node: node.ID, Interface: there, Place: link.Place}, link.Ends[end]}
 	part.Properties = asked(nil, there, "", to)

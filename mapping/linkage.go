@@ -3,6 +3,7 @@ package mapping
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"croft/capacity"
@@ -108,7 +109,7 @@ func newLinkage(b *board, existing []ExistingNode, req *request.Request, delays 
 			return refuse(Impossible, link.Place, fmt.Sprintf("links of type %q cannot be made here", link.Type), "leave link_type out, or write lan")
 		}
 		if link.SharedVLAN != "" {
-			if r := sharedVLAN(b.snapshot, b.slice, link.SharedVLAN); r != nil {
+			if r := sharedVLAN(b.snapshot, b.slice, link); r != nil {
 				return refuse(r.Kind, link.Place, r.Why, r.Hint)
 			}
 		}
@@ -168,13 +169,17 @@ func checkInterfaces(n *request.Node) *Refusal {
 	return nil
 }
 
-func sharedVLAN(snapshot *inventory.Snapshot, slice urn.URN, name string) *Refusal {
+func sharedVLAN(snapshot *inventory.Snapshot, slice urn.URN, link *request.Link) *Refusal {
+	name := link.SharedVLAN
 	var names []string
 	for i := range snapshot.SharedVLANs {
 		v := &snapshot.SharedVLANs[i]
 		if v.Name == name && !v.Open(slice) {
 			return &Refusal{Kind: Disallowed, Why: fmt.Sprintf("the shared VLAN %q is restricted, and slices of %s are not allowed on it", name, slice.Authority),
 				Hint: "ask the operator"}
+		}
+		if v.Name == name && link.VLAN != 0 && v.Tag != 0 && link.VLAN != v.Tag && name != strconv.Itoa(link.VLAN) {
+			return &Refusal{Kind: NoVLAN, Why: fmt.Sprintf("asks for VLAN tag %d, but that of the shared VLAN %s is %d", link.VLAN, name, v.Tag), Hint: "leave the tag out"}
 		}
 		if v.Name == name {
 			return nil

@@ -54,7 +54,7 @@ func (m *Optimizer) Explain(snapshot *inventory.Snapshot, occupancy Occupancy, r
 		options.Deadline, options.Clock = m.Clock().Add(m.Limit), m.Clock
 	}
 	x := &Explanation{}
-	p, r := m.withOptional(g, snapshot, &occupancy, req, options, x)
+	p, r := m.withOptional(g, snapshot, &occupancy, nameShared(snapshot, req), options, x)
 	if r != nil {
 		return nil, x, r
 	}
@@ -128,7 +128,7 @@ func (m *Optimizer) linked(b *board, links *linkage, delays *delays, req *reques
 		return nil, j.refuseLinks(l, sol)
 	}
 	p, r := j.placement(l, sol)
-	if r != nil && r.Kind == NoVLAN {
+	if r != nil && j.scarce {
 		// Perhaps with fewer links that leave their hosts.
 		j.sparing = true
 		again, other, failed := j.solve(chosen)

@@ -23,6 +23,7 @@ type job struct {
 	limits    []limit
 	offers    map[offerKey]*offers
 	sparing   bool                      // links over switches are scarce
+	scarce    bool                      // there are fewer tags than links that take one
 	internal  map[urn.URN]capacity.Kbps // of links within hosts, of this placement
 }
 

@@ -213,6 +213,10 @@ type Link struct {
 	Ends       []End
 	Properties []Property
 	SharedVLAN string // name of the shared VLAN that the link is a port of; "" for none
+	// VLAN is the tag that the link should have between switches; 0 leaves it
+	// open. With the tag in digits as SharedVLAN, it is a shared VLAN without a
+	// name, if there is one.
+	VLAN int
 
 	// Existing says that the slice has the link already, and that Ends are
 	// added to it.

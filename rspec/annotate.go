@@ -371,10 +371,8 @@ func hostPort(l slivers.Login) string {
 func (a *annotation) link(l *linkElement, s *slivers.Sliver) {
 	e := l.Element
 	a.setURN(e, "sliver_id", s.URN)
-	// Required by manifest.xsd; 0 for untagged.
-	if _, ok := lookupAttr(e, "vlantag"); !ok || tagOf(s) != 0 {
-		a.setAttr(&a.edits, e, "vlantag", strconv.Itoa(tagOf(s)))
-	}
+	// Required by manifest.xsd; 0 for untagged, whatever was asked for.
+	a.setAttr(&a.edits, e, "vlantag", strconv.Itoa(tagOf(s)))
 	ends := map[request.ClientID]slivers.End{}
 	if s.Link != nil {
 		for _, end := range s.Link.Ends {

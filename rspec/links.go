@@ -16,10 +16,12 @@ import (
 
 // link compiles a link if this aggregate has a part in it.
 func (c *compiler) link(e *linkElement) {
-	shared := c.sharedVLAN(e)
-	switch c.reachOf(e, func(id request.ClientID) bool { _, ok := c.existing[id]; return ok }) {
-	case elsewhere:
+	reach := c.reachOf(e, func(id request.ClientID) bool { _, ok := c.existing[id]; return ok })
+	if reach == elsewhere {
 		return
+	}
+	shared, tag := c.sharedVLAN(e)
+	switch reach {
 	case transit:
 		c.fail(e.Element, fmt.Sprintf("link %q of other aggregates passes through this one, which has no stitching", e.id),
 			"take its component_manager "+c.managerOf(e).String()+" off the link")
@@ -36,6 +38,7 @@ func (c *compiler) link(e *linkElement) {
 		Place:      c.placeOf(e.Element),
 		Manager:    c.managerOf(e),
 		SharedVLAN: shared,
+		VLAN:       tag,
 	}
 	c.linkOnce(e)
 	for i, t := range c.childrenOf(e.Element, "link_type") {
@@ -319,34 +322,43 @@ func (c *compiler) amount(p *etree.Element, key string, most float64, unit strin
 	return v
 }
 
-// sharedVLAN reads the shared VLAN of a link: a child of the link, or of
-// interfaces that it joins, in either of the two namespaces in use.
-func (c *compiler) sharedVLAN(e *linkElement) string {
-	if name := c.sharedVLANOf(e.Element); name != "" {
-		return name
-	}
+// sharedVLAN reads the shared VLAN of a link and the tag that the link asks for,
+// "" and 0 for none: of children of the link, or of interfaces that it joins, in
+// either of the two namespaces in use, or the tag as the link's own attribute.
+func (c *compiler) sharedVLAN(e *linkElement) (name string, tag int) {
+	elements := []*etree.Element{e.Element}
 	for _, ref := range e.ends {
-		i := c.interfaces[request.ClientID(attr(ref, "client_id"))]
-		if i == nil || !i.node.ours {
-			continue
-		}
-		if name := c.sharedVLANOf(i.Element); name != "" {
-			return name
+		if i := c.interfaces[request.ClientID(attr(ref, "client_id"))]; i != nil && i.node.ours {
+			elements = append(elements, i.Element)
 		}
 	}
-	return ""
+	for _, from := range elements {
+		for _, ns := range []string{nsSharedVLAN, nsSharedVLANOld} {
+			for _, v := range c.children(from, ns, "link_shared_vlan") {
+				name, tag = attr(v, "name"), c.tag(v)
+				if name == "" && tag != 0 {
+					name = strconv.Itoa(tag)
+				}
+				if name != "" {
+					return name, tag
+				}
+			}
+		}
+	}
+	return "", c.tag(e.Element)
 }
 
-func (c *compiler) sharedVLANOf(e *etree.Element) string {
-	for _, ns := range []string{nsSharedVLAN, nsSharedVLANOld} {
-		for _, v := range c.children(e, ns, "link_shared_vlan") {
-			if name := attr(v, "name"); name != "" {
-				return name
-			}
-			if tag := attr(v, "vlantag"); tag != "" {
-				return tag
-			}
-		}
+// tag is the VLAN tag that an element asks for; 0 if it leaves that open.
+func (c *compiler) tag(e *etree.Element) int {
+	text := strings.TrimSpace(attr(e, "vlantag"))
+	if text == "" || strings.EqualFold(text, "any") {
+		return 0
 	}
-	return ""
+	const last = 4094 // IEEE 802.1Q
+	tag, err := strconv.Atoi(text)
+	if err != nil || tag < 0 || tag > last {
+		c.fail(e, fmt.Sprintf("vlantag=%q", text), fmt.Sprintf("it is a VLAN tag, 1 to %d; leave it out and the link gets one if it needs one", last))
+		return 0
+	}
+	return tag
 }

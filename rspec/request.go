@@ -257,6 +257,9 @@ func (w *requestWriter) link(l *request.Link) fragment {
 		v := fragment{name: "vlan:link_shared_vlan"}
 		v.attr("xmlns:vlan", nsSharedVLAN)
 		v.attr("name", l.SharedVLAN)
+		if l.VLAN != 0 {
+			v.attr("vlantag", strconv.Itoa(l.VLAN))
+		}
 		f.kids = append(f.kids, v)
 	}
 	return linkWants(f, l)

@@ -277,6 +277,9 @@ func (c *compiler) linkWants(e *etree.Element, l *request.Link) {
 		if c := c.boolean(x, "best_effort"); c != request.Open {
 			l.BestEffort = c == request.Yes
 		}
+		if l.VLAN == 0 {
+			l.VLAN = c.tag(x)
+		}
 	}
 	for _, hop := range c.childrenOf(e, "component_hop") {
 		for _, ref := range c.childrenOf(hop, "interface_ref") {

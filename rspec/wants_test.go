@@ -2,6 +2,7 @@ package rspec
 
 import (
 	"context"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -60,7 +61,7 @@ func TestWantsThereAndBack(t *testing.T) {
 			{ID: "b", Parent: "a", Interfaces: []request.Interface{{ID: "b:if0"}}},
 		},
 		Links: []request.Link{{ID: "l", Ends: []request.End{end("a", "a:if0"), end("b", "b:if0")}, Multiplexed: request.Yes, Trivial: request.No,
-			NoInterswitch: true, BestEffort: true, Properties: []request.Property{{From: "a:if0", To: "b:if0", Capacity: 1000, LatencyMs: 5, JitterMs: 1.5, Loss: 2}}}},
+			NoInterswitch: true, BestEffort: true, VLAN: 150, Properties: []request.Property{{From: "a:if0", To: "b:if0", Capacity: 1000, LatencyMs: 5, JitterMs: 1.5, Loss: 2}}}},
 		Groups:  []request.Group{{Name: "g", Apart: true, By: request.BySwitch, Weight: 0.5, Nodes: []request.ClientID{"a", "b"}}},
 		Classes: []request.Class{{Name: "fast", Weight: 1, Types: []string{"d430", "d710"}}},
 	}
@@ -79,7 +80,9 @@ func TestWantsThereAndBack(t *testing.T) {
 }
 
 func TestWants(t *testing.T) {
-	const head = `<rspec type="request" xmlns="http://www.geni.net/resources/rspec/3" xmlns:e="` + nsEmulab + `" xmlns:c="` + nsCroft + `">`
+	const head = `<rspec type="request" xmlns="http://www.geni.net/resources/rspec/3" xmlns:e="` + nsEmulab + `" xmlns:c="` + nsCroft + `" xmlns:s="` + nsSharedVLAN + `">`
+	const tagged = `<node client_id="a"><interface client_id="i"/></node><link client_id="l"><interface_ref client_id="i"/></link>`
+	vlan := func(r *request.Request) any { return fmt.Sprintf("%d %s", r.Links[0].VLAN, r.Links[0].SharedVLAN) }
 	for _, c := range []struct {
 		name, text string
 		check      func(r *request.Request) any
@@ -106,6 +109,15 @@ func TestWants(t *testing.T) {
 		{name: "a hop", text: `<node client_id="a"><interface client_id="i"/></node><link client_id="l"><interface_ref client_id="i"/>
 			<component_hop><interface_ref client_id="i" component_id="urn:publicid:IDN+example.org+interface+pc1:eth2"/></component_hop></link>`,
 			check: func(r *request.Request) any { return r.Nodes[0].Interfaces[0].Component }, want: urn.MustParse("urn:publicid:IDN+example.org+interface+pc1:eth2")},
+		{name: "a tag", text: strings.Replace(tagged, "<link ", `<link vlantag=" 150 " `, 1), check: vlan, want: "150 "},
+		{name: "any tag", text: strings.Replace(tagged, "<link ", `<link vlantag="any" `, 1), check: vlan, want: "0 "},
+		{name: "no tag", text: strings.Replace(tagged, "<link ", `<link vlantag="0" `, 1), check: vlan, want: "0 "},
+		{name: "a tag that is none", text: strings.Replace(tagged, "<link ", `<link vlantag="4095" `, 1), err: `vlantag="4095"`},
+		{name: "a tag in words", text: strings.Replace(tagged, "<link ", `<link vlantag="untagged" `, 1), err: `vlantag="untagged"`},
+		{name: "a tag of a shared VLAN", text: strings.Replace(tagged, "</link>", `<s:link_shared_vlan name="v" vlantag="7"/></link>`, 1), check: vlan, want: "7 v"},
+		{name: "a shared VLAN's tag alone", text: strings.Replace(tagged, "</link>", `<s:link_shared_vlan vlantag="7"/></link>`, 1), check: vlan, want: "7 7"},
+		{name: "a shared VLAN of an interface", text: strings.Replace(tagged, `<interface client_id="i"/>`, `<interface client_id="i"><s:link_shared_vlan vlantag="7"/></interface>`, 1), check: vlan, want: "7 7"},
+		{name: "a shared VLAN's tag that is none", text: strings.Replace(tagged, "</link>", `<s:link_shared_vlan name="v" vlantag="-7"/></link>`, 1), err: `vlantag="-7"`},
 		{name: "a group of nobody", text: `<node client_id="a"/><c:group name="g" place="apart"><c:member client_id="z"/></c:group>`, err: `group "g" has no node "z"`},
 		{name: "a group somehow", text: `<node client_id="a"/><c:group name="g" place="near"><c:member client_id="a"/></c:group>`, err: `place="near"`},
 		{name: "a group by room", text: `<node client_id="a"/><c:group name="g" place="apart" by="room"><c:member client_id="a"/></c:group>`, err: `by="room"`},

@@ -109,6 +109,9 @@ func linkWants(f fragment, l *request.Link) fragment {
 	if l.NoInterswitch {
 		x.attr("interswitch", "false")
 	}
+	if l.VLAN != 0 && l.SharedVLAN == "" {
+		x.attr("vlantag", strconv.Itoa(l.VLAN))
+	}
 	if len(x.attrs) > 1 {
 		f.kids = append(f.kids, x)
 	}

@@ -195,6 +195,23 @@ func TestMapWants(t *testing.T) {
 			}
 			return fmt.Sprintf("%d=3", len(tags))
 		}},
+		{name: "a VLAN tag asked for", request: tagged("102"), check: tagOf("l", 102)},
+		{name: "a VLAN tag asked for and others", request: pairs(2) + tagged("101"), check: tagOf("l", 101)},
+		{name: "a VLAN tag of a shared VLAN's element without a name", request: outside("l", `<s:link_shared_vlan vlantag="100"/>`), check: tagOf("l", 100)},
+		{name: "a shared VLAN by its tag alone", request: outside("l", `<s:link_shared_vlan vlantag="50"/>`),
+			check: func(p *mapping.Placement) string {
+				return fmt.Sprintf("%s %d=campus 50", p.Links[0].SharedVLAN, p.Links[0].VLAN)
+			}},
+		{name: "a restricted shared VLAN by its tag alone", request: outside("l", `<s:link_shared_vlan vlantag="51"/>`), refused: "is restricted"},
+		{name: "a shared VLAN and its tag", request: pc("x", 1) + wire("l", `<s:link_shared_vlan name="campus" vlantag="50"/>`, "x:0"), check: tagOf("l", 50)},
+		{name: "a shared VLAN and another tag", request: pc("x", 1) + wire("l", `<s:link_shared_vlan name="campus" vlantag="100"/>`, "x:0"),
+			refused: "l: asks for VLAN tag 100, but that of the shared VLAN campus is 50"},
+		{name: "a VLAN tag that is not in the pool", request: tagged("103"), refused: "l: asks for VLAN tag 103, which is none that links are given here (100-102 are free)"},
+		{name: "the VLAN tag of a shared VLAN", request: tagged("50"), refused: "asks for VLAN tag 50, which is that of the shared VLAN campus (100-102 are free)"},
+		{name: "a VLAN tag for two links", request: tagged("101") + strings.NewReplacer(`"x`, `"v`, `"y`, `"w`, `"l"`, `"m"`).Replace(tagged("101")),
+			refused: "m: asks for VLAN tag 101, which is that of link l (100, 102 are free)"},
+		{name: "a VLAN tag that others need", request: pairs(3) + tagged("101"), refused: "no VLAN tag is left for it: 2 tags free"},
+		{name: "a VLAN tag within a host", request: vm("x", 1) + vm("y", 1) + wire("l", `<c:link vlantag="103"/>`, "x:0", "y:0"), check: tagOf("l", 0)},
 		{name: "too few VLAN tags", request: pairs(4), refused: "no VLAN tag is left"},
 		{name: "a tunnel", request: vm("x", 1) + vm("y", 1) + wire("l", `<link_type name="gre-tunnel"/>`, "x:0", "y:0"), hosts: "v1|v2|v3 v1|v2|v3"},
 		{name: "latency and loss of one direction", request: vm("x", 1) + vm("y", 1) + wire("l", `<property source_id="x:0" dest_id="y:0" latency="10" packet_loss="2"/>`, "x:0", "y:0"),
@@ -283,6 +300,31 @@ func pairs(n int) string {
 		s += vm(x, 1) + vm(y, 1) + wire(fmt.Sprintf("l%d", i), `<c:link trivial="false"/>`, x+":0", y+":0")
 	}
 	return s
+}
+
+// outside is a link that leaves the hosts of its ends.
+func outside(id, inside string) string {
+	return vm("x", 1) + vm("y", 1) + wire(id, `<c:link trivial="false"/>`+inside, "x:0", "y:0")
+}
+
+// tagged is a link over a switch that asks for a VLAN tag.
+func tagged(tag string) string {
+	return strings.Replace(outside("l", ""), "<link ", fmt.Sprintf("<link vlantag=%q ", tag), 1)
+}
+
+// tagOf tells the tag of a link, and that no other has it.
+func tagOf(link string, tag int) func(p *mapping.Placement) string {
+	return func(p *mapping.Placement) string {
+		got, others := 0, 0
+		for _, l := range p.Links {
+			if string(l.Link) == link {
+				got = l.VLAN
+			} else if l.VLAN == tag {
+				others++
+			}
+		}
+		return fmt.Sprintf("%d %d=%d 0", got, others, tag)
+	}
 }
 
 // vms are links that all must run between the north and the south.

@@ -75,7 +75,7 @@ func cabling(c Case, p *mapping.Placement) []string {
 			}
 		case len(c.Snapshot.Pools.VLANs) > 0 && switches && len(link.Ends) > 1:
 			pooled := slices.ContainsFunc(c.Snapshot.Pools.VLANs, func(r inventory.VLANRange) bool { return r.First <= l.VLAN && l.VLAN <= r.Last })
-			if !pooled || tags[l.VLAN] {
+			if !pooled || tags[l.VLAN] || link.VLAN != 0 && link.VLAN != l.VLAN {
 				say("link %s has tag %d", link.ID, l.VLAN)
 			}
 			tags[l.VLAN] = true
