@@ -189,7 +189,7 @@ func TestImages(t *testing.T) {
 		}
 	}
 	names, err := r.d.Accounts(t.Context(), smallImage)
-	if want := "[root nobody service]"; err != nil || fmt.Sprint(names) != want {
+	if want := "[root nobody service sshd]"; err != nil || fmt.Sprint(names) != want {
 		t.Errorf("accounts %v, %v; want %s", names, err, want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -66,7 +67,13 @@ func testAgent(t *testing.T, r *rig, d door, p person) {
 		out, err := cmd.CombinedOutput()
 		return strings.TrimSpace(string(out)), err
 	}
-	await(t, "the agent", func() bool { _, err := os.Stat(socket); return err == nil })
+	await(t, "the agent", func() bool {
+		c, err := net.Dial("unix", socket)
+		if err != nil {
+			return false
+		}
+		return c.Close() == nil
+	})
 	if out, err := run("ssh-add", "-q", p.keyFile); err != nil {
 		t.Fatalf("ssh-add: %v: %s", err, out)
 	}
@@ -116,10 +123,11 @@ func testPorts(t *testing.T, r *rig, d door, p person, name string) {
 	forwarder := exec.CommandContext(r.ctx, "ssh", args...)
 	forwarder.Stderr = &said
 	r.must(forwarder.Start(), "ssh")
-	defer func() {
+	end := sync.OnceFunc(func() {
 		forwarder.Process.Kill()
 		forwarder.Wait()
-	}()
+	})
+	defer end()
 	var banner string
 	await(t, "the forwarded port", func() bool {
 		c, err := net.DialTimeout("tcp", local, time.Second)
@@ -152,7 +160,7 @@ func testPorts(t *testing.T, r *rig, d door, p person, name string) {
 	if out, err := d.through(p, "127.0.0.1:22"); !strings.HasPrefix(out, "SSH-2.0-") {
 		t.Errorf("ssh -W to the node's port 22: %q, %v", out, err)
 	}
-	if said.Len() > 0 {
+	if end(); said.Len() > 0 {
 		t.Errorf("ssh says: %s", said.String())
 	}
 }
