@@ -200,6 +200,8 @@ func Run(t *testing.T, make func(t *testing.T) Subject) {
 		}
 	})
 
+	t.Run("identifiers of links between machines are given once, until they are given back", func(t *testing.T) { testIdentifiers(t, make(t)) })
+
 	t.Run("a sliver name is taken once", func(t *testing.T) {
 		s := make(t).Store
 		reserve(t, s, slice, node(slice, "a", host1))
