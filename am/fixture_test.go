@@ -1,6 +1,7 @@
 package am_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -99,6 +100,7 @@ type settings struct {
 	concurrentCalls int
 	requestBytes    int64
 	operations      simulated.Config
+	inventory       string // "" for testInventory
 }
 
 func newBed(t testing.TB, s settings) *bed {
@@ -115,7 +117,7 @@ func newBed(t testing.TB, s settings) *bed {
 		}
 	})
 	b.Service = aggregatetest.New(t, aggregatetest.Config{
-		Inventory: testInventory, Simulated: s.operations, Entrances: new(surroundings.Entrances), Clock: b.clock.Now, Log: log,
+		Inventory: cmp.Or(s.inventory, testInventory), Simulated: s.operations, Entrances: new(surroundings.Entrances), Clock: b.clock.Now, Log: log,
 	}).Service
 	if s.concurrentCalls == 0 {
 		s.concurrentCalls = 64
