@@ -17,12 +17,13 @@ demo: build
 	scripts/setup demo
 	scripts/demo
 
-# Everything, with -race; lengthy campaigns in their short form.
+# Everything, with -race; lengthy campaigns in their short form. The tests of
+# drivers wait more than they compute: so three packages at a time.
 test: format-check
 	scripts/setup build test
 	$(GO) vet ./...
 	scripts/fuzz $(FUZZTIME)
-	GO="$(GO)" scripts/test -race -timeout 30m ./...
+	GO="$(GO)" scripts/test -race -p 3 -timeout 30m ./...
 
 # The same with the lengthy campaigns in full: kills, races, fuzzing. Hours.
 soak: format-check

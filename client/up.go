@@ -42,7 +42,8 @@ type UpRequest struct {
 	Inputs      map[string]any // values for the parameters of the request
 }
 
-// Times between two questions to the aggregate.
+// Times between two questions to the aggregate, which grow slowly: what is ready
+// is to be known soon after it is.
 const (
 	firstPoll = 100 * time.Millisecond
 	lastPoll  = 2 * time.Second
@@ -137,7 +138,7 @@ func (c *Client) await(ctx context.Context, u UpRequest, slivers []Sliver, phase
 	for i, s := range slivers {
 		mine[i] = s.URN
 	}
-	for pause := firstPoll; ; pause = min(2*pause, lastPoll) {
+	for pause := firstPoll; ; pause = min(pause+pause/4, lastPoll) {
 		var failed []Sliver
 		done := 0
 		for _, s := range slivers {
@@ -172,7 +173,7 @@ const busyFor = time.Minute
 // retry repeats a call that the aggregate answers with busy.
 func retry[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	var waited time.Duration
-	for pause := firstPoll; ; pause = min(2*pause, lastPoll) {
+	for pause := firstPoll; ; pause = min(pause+pause/4, lastPoll) {
 		v, err := call()
 		var refused *APIError
 		if err == nil || !errors.As(err, &refused) || !refused.Busy() || waited >= busyFor {

@@ -113,6 +113,7 @@ type Driver struct {
 	nodes map[urn.URN]*node
 
 	closing    chan struct{}
+	discarded  chan struct{}  // there is something for deleteDiscarded
 	background sync.WaitGroup // waits for nodes that end by themselves
 
 	volumeMu    sync.Mutex // guards the making of empty volumes
@@ -181,7 +182,7 @@ func New(cfg Config) (*Driver, error) {
 		cfg.Rand = rand.Reader
 	}
 	d := &Driver{
-		cfg: cfg, log: cfg.Logger.With("driver", "namespace"), closing: make(chan struct{}),
+		cfg: cfg, log: cfg.Logger.With("driver", "namespace"), closing: make(chan struct{}), discarded: make(chan struct{}, 1),
 		nodes: map[urn.URN]*node{},
 	}
 	if err := d.open(); err != nil {
@@ -226,7 +227,11 @@ func (d *Driver) open() error {
 	if err != nil {
 		return err
 	}
-	return d.adopt()
+	if err := d.adopt(); err != nil {
+		return err
+	}
+	d.background.Go(d.deleteDiscarded)
+	return nil
 }
 
 // Close lets go of the state directory, when operations have ended. Nodes go

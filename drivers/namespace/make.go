@@ -162,11 +162,7 @@ func (d *Driver) erase(n *node, key urn.URN) error {
 	if err := d.stop(context.Background(), n, 0); err != nil {
 		return err
 	}
-	// The record goes last: until then List shows what there is to remove.
-	if err := removeTree(filepath.Join(dir, "disk")); err != nil {
-		return err
-	}
-	if err := removeTree(dir); err != nil {
+	if err := d.discard(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	d.mu.Lock()

@@ -58,7 +58,7 @@ func openState(path string) (*stateDir, error) {
 		return nil, fmt.Errorf("state directory: %w", err)
 	}
 	s := &stateDir{path: path}
-	for _, sub := range []string{"nodes", "system"} {
+	for _, sub := range []string{"nodes", "discarded", "system"} {
 		if err := os.MkdirAll(s.in(sub), 0o700); err != nil {
 			return nil, fmt.Errorf("state directory: %w", err)
 		}
