@@ -1,22 +1,35 @@
 package namespace
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // What a removed node leaves on disk is deleted apart, one node after the
 // other: freeing the blocks of a disk takes the host longer than everything
 // else about a node, and nobody needs to wait for it.
 
-// discard moves the directory of a node out of the way, at once and whole.
-func (d *Driver) discard(dir string) error {
-	to, err := os.MkdirTemp(d.state.in("discarded"), "")
-	if err != nil {
-		return fmt.Errorf("discard %s: %w", dir, err)
-	}
-	if err := os.Rename(dir, filepath.Join(to, "node")); err != nil {
+// discard moves the directory of a node, if there is one, out of the way, at
+// once and whole.
+func (d *Driver) discard(slot int) error {
+	dir := d.state.nodeDir(slot)
+	// Earlier nodes that had this slot may not have been deleted yet.
+	for n := 0; ; n++ {
+		to := d.state.in("discarded", fmt.Sprintf("%d-%d", slot, n))
+		err := unix.Renameat2(unix.AT_FDCWD, dir, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
+		if err == nil {
+			break
+		}
+		if errors.Is(err, unix.EEXIST) {
+			continue
+		}
+		if _, missing := os.Lstat(dir); errors.Is(missing, os.ErrNotExist) {
+			return nil
+		}
 		return fmt.Errorf("discard %s: %w", dir, err)
 	}
 	select {

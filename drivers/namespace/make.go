@@ -162,7 +162,7 @@ func (d *Driver) erase(n *node, key urn.URN) error {
 	if err := d.stop(context.Background(), n, 0); err != nil {
 		return err
 	}
-	if err := d.discard(dir); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := d.discard(n.slot); err != nil {
 		return err
 	}
 	d.mu.Lock()
