@@ -58,7 +58,6 @@ func (d *deployment) playbook(i *instance, at *tree.Node, op *model.NodeOperatio
 // types, or from the environment what is known only once the step runs.
 func (d *deployment) variables(i *instance, op *model.NodeOperation, e *model.Entity) string {
 	var made strings.Builder
-	made.WriteString("---\n")
 	for _, name := range sorted(op.Inputs) {
 		v := i.part.service.Evaluate(op.Inputs[name], e, i.index)
 		variable := variableName(name)
@@ -72,7 +71,10 @@ func (d *deployment) variables(i *instance, op *model.NodeOperation, e *model.En
 			fmt.Fprintf(&made, "%s: \"{{ lookup('env', '%s') }}\"\n", variable, variable)
 		}
 	}
-	return made.String()
+	if made.Len() == 0 {
+		made.WriteString("{}\n") // Ansible takes no empty file
+	}
+	return "---\n" + made.String()
 }
 
 // beside is where a file that a playbook needs lies: in the same place relative
